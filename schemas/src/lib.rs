@@ -17,7 +17,6 @@ pub mod export;
 pub mod hook;
 pub mod id;
 pub mod limits;
-mod named_enum;
 pub mod nearest;
 pub mod price;
 pub mod problem;
@@ -46,7 +45,7 @@ pub use zone::Zone;
 
 /// Version of the tables and the manifest. A store of another version is refused, and the error says
 /// what to do.
-pub const SCHEMA_VERSION: u32 = 10;
+pub const SCHEMA_VERSION: u32 = 11;
 
 /// Returns true for the default value of a type, such as 0, which JSON leaves out.
 pub fn is_default<T: Default + PartialEq>(value: &T) -> bool {

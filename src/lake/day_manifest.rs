@@ -5,7 +5,7 @@
 //! {"version":1,"date":"2026-10-14","objects":[{
 //!   "object":{"key":"v1/days/2026-10-14/5f0c...parquet","bytes":51200,"sha256":".."},
 //!   "index":{"key":"v1/days/2026-10-14/5f0c...skip","bytes":20480,"sha256":".."},
-//!   "sources":[{"session":"9ae8..","key":"v1/events/..-0.parquet","sha256":"..","rows":12}]}],
+//!   "sources":[{"session":"9ae8..","key":"v1/events/..-0-0f3c..parquet","sha256":"..","rows":12}]}],
 //!  "rows":[{"object":{..},"sources":[{"session":"9ae8..","key":"v1/sessions/..parquet","sha256":"..","rows":1}]}]}
 //! ```
 //!
@@ -283,12 +283,13 @@ mod tests {
             keys.map(|key| ListedObject { key: key.to_owned(), bytes: 3, sha256: String::new() });
         let source = JoinedSource {
             session: "s1".into(),
-            key: "v1/events/p_provider=codex/p_date=2026-10-14/s1-0.parquet".into(),
+            key: "v1/events/p_provider=codex/p_date=2026-10-14/s1-0-0123456789abcdef.parquet"
+                .into(),
             sha256: "a1".into(),
             rows: 3,
         };
         let row = JoinedSource {
-            key: "v1/sessions/p_provider=codex/s1.parquet".into(),
+            key: "v1/sessions/p_provider=codex/s1/m1-0123456789abcdef.parquet".into(),
             rows: 1,
             ..source.clone()
         };
@@ -323,7 +324,7 @@ mod tests {
         let bytes = serde_json::to_vec(&unused).expect("encodes");
         assert!(parse_day_manifest(&bytes, DATE).is_err());
         for keys in [
-            ["v1/events/p_provider=codex/p_date=2026-10-14/s1-0.parquet", &index],
+            ["v1/events/p_provider=codex/p_date=2026-10-14/s1-0-0123456789abcdef.parquet", &index],
             ["v1/days/2026-10-14/../a.parquet", &index],
             [&events, "v1/days/2026-10-15/a1.skip"],
             [&index, &events],

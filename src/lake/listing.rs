@@ -358,13 +358,14 @@ mod tests {
 
     #[test]
     fn a_listing_comes_back_and_foreign_keys_are_refused() {
-        let good = listing("v1/events/p_provider=codex/p_date=2026-10-14/s1-0.parquet");
+        let good =
+            listing("v1/events/p_provider=codex/p_date=2026-10-14/s1-0-0123456789abcdef.parquet");
         assert_eq!(parse_listing(&good.encode(), "m1"), Ok(good.clone()));
         assert!(parse_listing(&good.encode(), "m2").is_err());
         for key in [
             "/etc/passwd",
             "v1/events/../../x.parquet",
-            "v1/events/p_provider=codex/p_date=2026-10-14/s2-0.parquet",
+            "v1/events/p_provider=codex/p_date=2026-10-14/s2-0-0123456789abcdef.parquet",
             "v1/machines/m2.json",
         ] {
             let parsed = parse_listing(&listing(key).encode(), "m1").expect("a listing");
@@ -374,7 +375,8 @@ mod tests {
 
     #[test]
     fn a_session_that_is_not_valid_costs_no_other_one() {
-        let good = listing("v1/events/p_provider=codex/p_date=2026-10-14/s1-0.parquet");
+        let good =
+            listing("v1/events/p_provider=codex/p_date=2026-10-14/s1-0-0123456789abcdef.parquet");
         let text = String::from_utf8(good.encode()).expect("JSON");
         for bad in [
             r#"{"provider":"evil","log":"f","row":"a","events":1}"#.to_owned(),

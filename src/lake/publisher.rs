@@ -99,25 +99,6 @@ impl<'a> Publisher<'a> {
         }))
     }
 
-    /// Returns those of these keys that no other machine lists.
-    pub(super) fn without_listed_keys(
-        &mut self,
-        mut keys: BTreeSet<String>,
-    ) -> Result<BTreeSet<String>, ToolError> {
-        if keys.is_empty() {
-            return Ok(keys);
-        }
-        let others: Vec<String> =
-            self.versions.keys().filter(|id| **id != self.id).cloned().collect();
-        for machine in others {
-            let Some(listing) = self.listing(&machine)? else { continue };
-            for key in listing.sessions.values().flat_map(ListedSession::keys) {
-                keys.remove(key);
-            }
-        }
-        Ok(keys)
-    }
-
     /// Returns the versions of the listings that a listing of this machine depends on.
     pub(super) fn versions_in_use(&self, listing: &MachineListing) -> BTreeMap<String, String> {
         let others = listing.sessions.values().filter_map(|session| session.held_by.as_ref());

@@ -14,6 +14,7 @@ use ingest::run::Progress;
 use ingest::run::report::{ExcludedLog, IngestReport};
 use schemas::{ErrorCode, ToolError};
 
+use super::archive::archive_rules;
 use super::filtered_target::FilteredTarget;
 use super::known_sessions::SessionFacts;
 use super::log_rules::{ForgottenRules, LogRules};
@@ -39,6 +40,22 @@ pub struct IngestOptions {
     pub retention: Option<Vec<KeepRule>>,
     /// How the logs are archived.
     pub archive: ArchiveRules,
+}
+
+impl IngestOptions {
+    /// Returns the settings of a run that nobody waits for.
+    ///
+    /// # Errors
+    /// Fails if the settings of the archive are not valid.
+    pub fn in_background(redactor: Option<Arc<Redactor>>) -> Result<Self, ToolError> {
+        Ok(Self {
+            verify: Verify::Some,
+            archive: archive_rules(redactor.as_ref())?,
+            redactor,
+            patience: Duration::ZERO,
+            retention: None,
+        })
+    }
 }
 
 /// Maximum number of changed files that are passed to an ingest by name. Each named file is
@@ -207,17 +224,17 @@ fn prepare_ingest(
         let opened = OpenedStore::lock(store, options);
         (scanned.join(), opened)
     });
-    let (scan, found) = scanned.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-    refuse_unreadable_paths(paths, found.unsorted())?;
+    let (scan, mut found) = scanned.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+    refuse_unreadable_paths(paths, &found)?;
     let OpenedStore { writer, rules, facts } = opened?;
-    let scan = scan.with_sources_of(&writer, found.unsorted())?;
+    let scan = scan.with_sources_of(&writer, &found)?;
     let lost = writer.find_lost_logs().map_err(store_error)?;
     let redactor = options.redactor.as_deref();
     if lost.is_empty()
         && let Some(unchanged) =
-            scan.find_unchanged(found.unsorted(), &writer, &facts, &rules, rules_version(redactor))
+            scan.find_unchanged(&found, &writer, &facts, &rules, rules_version(redactor))
     {
-        let files = found.unsorted().files.len();
+        let files = found.files.len();
         free_later((scan, found));
         let segments_with_rows = writer.snapshot_before().segments_with_rows();
         tracing::debug!(files, segments_with_rows, "no log changed");
@@ -231,7 +248,6 @@ fn prepare_ingest(
         });
     }
     drop((scan, facts));
-    let mut found = found.sort();
     let mut known = writer.collect_known_logs().map_err(store_error)?;
     if let Some(rules) = &options.retention {
         let levels = choose_keep_levels(writer.snapshot_before(), rules);

@@ -2,9 +2,9 @@
 //! of each log; a plan takes all rows. Whenever something differs, or is not certain, it is planned.
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use ingest::discover::{Discovery, UnsortedDiscovery, discover_observed, real_path};
+use ingest::discover::{Discovery, discover_observed, real_path};
 use ingest::provider::companion_paths;
 use ingest::source::candidate::LogCandidate;
 use schemas::ToolError;
@@ -35,22 +35,25 @@ pub(super) struct UnchangedLogs {
 
 /// Finds the logs below `roots`, and compares them with what `store` has at this moment. The store
 /// is not locked: see [`SourceScan::with_sources_of`].
-pub(super) fn scan_logs(store: &Store, roots: &[PathBuf]) -> (SourceScan, UnsortedDiscovery) {
+pub(super) fn scan_logs(store: &Store, roots: &[PathBuf]) -> (SourceScan, Discovery) {
     // Without sources all files are new. Locking the store reports what is wrong with it.
     let known = store.read_source_table();
     let (manifest, sources) = known.unwrap_or_default();
     let mut scan = SourceScan::new(manifest, sources);
     let dir = real_path(store.dir()).ok();
+    let observed = AtomicUsize::new(0);
     let found = discover_observed(roots, &|file| {
+        observed.fetch_add(1, Ordering::Relaxed);
         let is_news = !scan.has_news() && scan.compare(file);
         if is_news && dir.as_ref().is_none_or(|dir| !file.path.starts_with(dir)) {
             scan.has_news.store(true, Ordering::Relaxed);
         }
     });
-    let mut found = found.without_folder(store.dir());
+    let has_duplicates = found.files.len() < observed.into_inner();
+    let found = found.without_folder(store.dir());
     // Of a log that is there plain and compressed, only the plain file counts.
-    if scan.has_news() && found.remove_duplicates() {
-        scan = scan.compared_with(found.unsorted());
+    if scan.has_news() && has_duplicates {
+        scan = scan.compared_with(&found);
     }
     (scan, found)
 }

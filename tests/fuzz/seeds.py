@@ -112,12 +112,12 @@ def main(out, sessions=None):
         for number, case in enumerate(cases):
             text = re.sub(r"⟦[^:]*:|⟧", "", case.partition("\n")[2])
             seed("redact", f"{name}-{number}", b"\0\0\0\0", text.encode())
-    key = "v1/sessions/p_provider=codex/s1.parquet"
+    key = "v1/sessions/p_provider=codex/s1/m1-0123456789abcdef.parquet"
     session = {"provider": "codex", "log": "f0", "row": "a1", "events": 1, "objects": [{"key": key, "bytes": 3, "sha256": "00"}]}
     listing = {"version": 1, "id": "m1", "machine": "laptop", "user_name": "mira", "sessions": {"s1": session}}
     seed("lake", "listing", b"\0\0\0", json.dumps(listing).encode())
     events, index = ({"key": f"v1/days/2026-10-14/a1.{end}", "bytes": 3, "sha256": "00"} for end in ("parquet", "skip"))
-    source = {"session": "s1", "key": "v1/events/p_provider=codex/p_date=2026-10-14/s1-0.parquet", "sha256": "00", "rows": 1}
+    source = {"session": "s1", "key": "v1/events/p_provider=codex/p_date=2026-10-14/s1-0-0123456789abcdef.parquet", "sha256": "00", "rows": 1}
     rows = {"object": events, "sources": [{**source, "key": key}]}
     joined = {"object": events, "index": index, "sources": [source]}
     day = {"version": 1, "date": "2026-10-14", "objects": [joined], "rows": [rows]}

@@ -324,6 +324,17 @@ fn wrong_words_end_with_the_code_of_wrong_usage() {
     env.run(["label", MAIN, "--add", ""]).fails(2);
     env.run(["label", "ffffffff", "--add", "x"]).fails(1);
     env.run(["search", "budget until:2026-01-01", "--since", "2026-02-01"]).fails(2).says("until");
+    let span = ["--since", "2026-02-01", "--until", "2026-01-01"];
+    for command in [
+        &["find", "budget"][..],
+        &["list"],
+        &["stats"],
+        &["analyze"],
+        &["report"],
+        &["export", "jsonl"],
+    ] {
+        env.run(command.iter().chain(&span)).fails(2).says("since: it is not before until");
+    }
     let store = env.store().to_string_lossy().into_owned();
     env.json(["--store", &store, "--metadata", "full", "list", "--limit", "1"]).has(json!({
         "metadata": {"tool_context": {"tool": "list"}},

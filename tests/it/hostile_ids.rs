@@ -191,3 +191,21 @@ fn an_error_does_not_repeat_a_long_value() {
         }
     }
 }
+
+/// Each of two sessions says that the other one started it.
+#[test]
+fn a_cycle_of_subagents_counts_each_session_once() {
+    let env = TestEnv::new();
+    for (id, parent) in [("one", "two"), ("two", "one")] {
+        let log = env.log(id).header("parent_session_id", parent).header("agent_id", id);
+        log.user("Moor the boat").write_to(&format!("logs/{id}.jsonl"));
+    }
+    env.ingest("logs");
+    let answer = env.json(["list", "--subagents"]);
+    let sessions = answer["data"]["sessions"].list();
+    assert_eq!(sessions.len(), 2);
+    for session in sessions {
+        assert_eq!(session["with_subagents"]["subagents"], 1);
+        assert_eq!(session["with_subagents"]["counts"]["events"], 2);
+    }
+}

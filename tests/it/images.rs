@@ -38,6 +38,16 @@ fn with_images() -> TestEnv {
 }
 
 #[test]
+fn images_of_a_log_that_moved_are_read_where_it_is() {
+    let env = with_images();
+    env.run(["event", "pictures:0", "--image", "-o", "one.png"]).shows("image/png in one.png");
+    fs::create_dir(env.path("moved")).expect("a folder");
+    fs::rename(env.path("pictures.jsonl"), env.path("moved/pictures.jsonl")).expect("moves");
+    env.ingest("moved");
+    env.run(["event", "pictures:0", "--image", "-o", "two.png"]).shows("image/png in two.png");
+}
+
+#[test]
 fn images_are_read_from_the_log_by_their_number() {
     let env = with_images();
     let with_image =

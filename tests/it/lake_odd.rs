@@ -11,10 +11,7 @@ use serde_json::{Value, json};
 use crate::checks::JsonChecks;
 use crate::crash::{compare, content};
 use crate::env::{Random, TestEnv};
-use crate::lake::{
-    assert_sessions, content_objects, ingest_log, kill_within, machine, objects, pier_with, pull,
-    push,
-};
+use crate::lake::{ingest_log, kill_within, machine, objects, pier_with, pull, push};
 use crate::rounds::rounds;
 
 /// Rounds of pushes beside a pull; each kills some.
@@ -244,46 +241,6 @@ fn the_first_push_and_pull_of_a_store_may_run_at_once() {
         push(&env, &lake);
         assert!(push(&env, &lake)["requests"].as_u64() <= Some(2));
     }
-}
-
-/// A lake as earlier versions wrote it: keys without hashes.
-#[test]
-fn a_lake_with_earlier_keys_is_read_and_continued() {
-    let (env, lake) = pier_with(&["one", "two"]);
-    let mut listing = String::new();
-    let mut listing_key = PathBuf::new();
-    let mut renamed = Vec::new();
-    for (key, bytes) in objects(&lake) {
-        if key.starts_with("v1/machines") {
-            listing = String::from_utf8(bytes).expect("JSON");
-            listing_key = key;
-            continue;
-        }
-        let text = key.to_string_lossy().into_owned();
-        let earlier = if text.starts_with("v1/sessions") {
-            let folder = key.parent().expect("a folder");
-            format!("{}.parquet", folder.to_string_lossy())
-        } else {
-            let (name, end) = text.rsplit_once('.').expect("an ending");
-            format!("{}.{end}", name.rsplit_once('-').expect("a hash").0)
-        };
-        renamed.push((text, earlier));
-    }
-    for (now, earlier) in &renamed {
-        fs::rename(lake.join(now), lake.join(earlier)).expect("moves");
-        listing = listing.replace(now.as_str(), earlier);
-    }
-    fs::write(lake.join(&listing_key), listing).expect("writes");
-
-    let server = machine("server", "team", "");
-    pull(&server, &lake).has(json!({"imported": 2}));
-    push(&env, &lake).has(json!({"objects": 0}));
-    env.append_prompt("one.jsonl", "2026-10-29T07:00:00Z", "Again.");
-    env.ingest("one.jsonl");
-    push(&env, &lake);
-    assert_eq!(content_objects(&lake).len(), 6, "the earlier objects of one are removed");
-    pull(&server, &lake).has(json!({"imported": 1}));
-    assert_sessions(&server, 2);
 }
 
 #[cfg(unix)]

@@ -82,6 +82,39 @@ fn what_is_not_certain_is_said() {
 }
 
 #[test]
+fn the_edits_of_a_log_that_moved_are_read_where_it_is() {
+    let env = TestEnv::new();
+    let file = ingest_edits(&env, &[]);
+    fs::create_dir(env.path("moved")).expect("a folder");
+    fs::rename(env.path("logs/writer.jsonl"), env.path("moved/writer.jsonl")).expect("moves");
+    env.ingest(env.root.path());
+    let restored = env.run(["restore", "--file", &file.to_string_lossy()]);
+    restored.says("Certain").lacks("the stored text").ok();
+}
+
+#[test]
+fn a_file_that_a_patch_moved_is_no_longer_there() {
+    let env = TestEnv::new();
+    let file = file(&env);
+    let [old, new] =
+        [&file, &file.with_file_name("new.yaml")].map(|path| path.display().to_string());
+    let patch = format!(
+        "*** Begin Patch\n*** Update File: {old}\n*** Move to: {new}\n@@\n-name: c\n+name: d\n*** End Patch"
+    );
+    env.log("writer")
+        .cwd(file.parent().expect("a folder"))
+        .user("Rename the notes")
+        .call("w", "Write", write(&file, "path: a\nname: c\n"))
+        .result("w", "File created successfully")
+        .call("p", "apply_patch", json!({ "input": patch }))
+        .result("p", "Success")
+        .ingest();
+    env.json(["restore", "--file", &old]).has(json!({ "is_deleted": true, "is_certain": true }));
+    env.json(["restore", "--file", &new])
+        .has(json!({ "is_certain": false, "last": { "event_id": "writer:3" } }));
+}
+
+#[test]
 fn lines_that_were_read_are_known_in_part() {
     let env = TestEnv::new();
     let file = file(&env);

@@ -1,8 +1,12 @@
 //! The notes that the store has in place of images.
 
 use std::borrow::Cow;
+use std::ops::Range;
 
 use super::numbers::format_bytes;
+
+/// Maximum size of a note in bytes.
+const MAX_NOTE_BYTES: usize = 128;
 
 /// Shortens the notes in place of images: `[image/png 20480 bytes]` becomes `[image 20 KB]`.
 pub fn shorten_image_notes(text: &str) -> Cow<'_, str> {
@@ -23,30 +27,36 @@ pub fn title_without_images(title: &str) -> Cow<'_, str> {
 
 /// Replaces the notes in place of images, each by what `replace` makes of its number of bytes.
 fn replace_image_notes(text: &str, replace: impl Fn(u64) -> String) -> Cow<'_, str> {
-    if !text.contains("[image/") {
+    let mut out = String::new();
+    let mut end = 0;
+    for (place, _, bytes) in image_notes(text) {
+        out.push_str(&text[end..place.start]);
+        out.push_str(&replace(bytes));
+        end = place.end;
+    }
+    if end == 0 {
         return Cow::Borrowed(text);
     }
-    let mut out = String::new();
-    let mut rest = text;
-    while let Some(at) = rest.find("[image/") {
-        let (before, note) = rest.split_at(at);
-        let Some(end) = note.find(']') else { break };
-        out.push_str(before);
-        let words: Vec<&str> = note[1..end].split(' ').collect();
-        let bytes = match words.as_slice() {
-            [_, bytes, "bytes"] => bytes.parse().ok(),
-            _ => None,
-        };
-        out.push_str(&bytes.map_or_else(|| note[..=end].to_owned(), &replace));
-        rest = &note[end + 1..];
-    }
-    out.push_str(rest);
+    out.push_str(&text[end..]);
     Cow::Owned(out)
+}
+
+/// Returns the notes in place of images: the place, the media type, and the number of bytes of the
+/// image.
+pub fn image_notes(text: &str) -> impl Iterator<Item = (Range<usize>, &str, u64)> {
+    text.match_indices("[image/").filter_map(|(start, _)| {
+        let end = text.floor_char_boundary(start + MAX_NOTE_BYTES);
+        let (note, _) = text[start + 1..end].split_once(']')?;
+        let (kind, bytes) = note.strip_suffix(" bytes")?.split_once(' ')?;
+        // Notes do not overlap.
+        let bytes = bytes.parse().ok().filter(|_| !kind.contains('['))?;
+        Some((start..start + note.len() + 2, kind, bytes))
+    })
 }
 
 /// Returns true if a text has the note of an image.
 pub fn has_image_note(text: &str) -> bool {
-    shorten_image_notes(text).len() < text.len()
+    image_notes(text).next().is_some()
 }
 
 #[cfg(test)]

@@ -31,6 +31,21 @@ pub fn resolve_path(folder: Option<&str>, path: &str) -> String {
     if is_rooted { format!("/{joined}") } else { joined }
 }
 
+/// Returns the part of a path below a folder, both in their full form; `None` for the folder itself, for
+/// a path elsewhere, and in the root.
+pub fn path_below(folder: &str, path: &str) -> Option<String> {
+    let full = resolve_path(Some(folder), path);
+    let folder = resolve_path(None, folder);
+    let separator = if has_drive(&full) { '\\' } else { '/' };
+    let below = full.strip_prefix(&folder)?.strip_prefix(separator)?;
+    Some(below.to_owned())
+}
+
+/// Returns the last part of a path of any system.
+pub fn last_part(path: &str) -> &str {
+    path.rsplit(['/', '\\']).next().unwrap_or(path)
+}
+
 /// Returns true for a path that does not depend on a folder: from the root, from a home folder, or
 /// with a drive.
 fn is_absolute(path: &str) -> bool {
@@ -62,6 +77,24 @@ mod tests {
             (None, "../a", "../a"),
         ] {
             assert_eq!(resolve_path(folder, path), full, "{folder:?} {path}");
+        }
+    }
+
+    #[test]
+    fn a_path_below_a_folder_is_relative() {
+        for (folder, path, below) in [
+            ("/home/mira/pier", "/home/mira/pier/src/lamp.rs", Some("src/lamp.rs")),
+            ("/home/mira/pier/", "src/lamp.rs", Some("src/lamp.rs")),
+            ("/home/mira/pier", "/home/mira/pier/", None),
+            ("/home/mira/pier", "/home/mira/pier-2/x", None),
+            ("/home/mira/pier", "/mnt/home/mira/pier/x", None),
+            ("/home/mira/pier", "https://x/home/mira/pier/y", None),
+            ("/", "/etc/hosts", None),
+            ("C:\\code\\app", "src\\a.rs", Some("src\\a.rs")),
+            ("C:\\code\\app", "C:/code/app/src/a.rs", Some("src\\a.rs")),
+            ("C:/code/app/", "C:\\code\\app2\\a.rs", None),
+        ] {
+            assert_eq!(path_below(folder, path).as_deref(), below, "{folder} {path}");
         }
     }
 }

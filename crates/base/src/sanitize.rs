@@ -26,6 +26,15 @@ pub fn truncate_for_json(text: &str, bytes: usize) -> (&str, usize) {
     (text, 0)
 }
 
+/// Returns `text` if it takes at most `bytes` bytes inside a JSON string, otherwise its beginning with an
+/// ellipsis.
+pub fn cut_for_json(text: &str, bytes: usize) -> String {
+    match truncate_for_json(text, bytes) {
+        (_, 0) => text.to_owned(),
+        (kept, _) => format!("{}…", kept.trim_end()),
+    }
+}
+
 /// What is between the beginning and the end of a text of which the middle is left out.
 const OMISSION: &str = " […] ";
 

@@ -19,7 +19,6 @@ mod segment_queue;
 mod session_selection;
 mod sessions;
 mod snippet;
-mod text_length;
 mod unmatched;
 
 pub use absent::{AbsentWord, KnownAbsence, find_absent_words};

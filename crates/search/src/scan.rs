@@ -2,7 +2,7 @@
 //! and the skip index, in waves over the cores, until the page of results is full.
 
 use std::cmp::{Ordering, Reverse};
-use std::collections::BinaryHeap;
+use std::collections::{BinaryHeap, HashMap};
 
 use super::error::SearchError;
 use super::matcher::Matcher;
@@ -363,7 +363,7 @@ impl OrderedScan<'_> {
         }
 
         let hits =
-            read_hits(self.filter.snapshot, &rows, &mut |text| self.matcher.find_best_place(text))?;
+            read_hits(self.filter.snapshot, &rows, |text| self.matcher.find_best_place(text))?;
         Ok(SearchPage {
             hits,
             next,
@@ -400,14 +400,41 @@ pub(super) fn read_page<'r>(
     Ok(page)
 }
 
-/// The place of a result's row. Results are read in this order.
-#[derive(PartialEq, Eq, PartialOrd, Ord)]
-struct HitPlace {
-    segment: usize,
-    /// Position of the page in the segment.
-    page: usize,
-    /// Position of the result.
-    hit: usize,
+/// Number of pages of results that a core takes at once.
+const RESULT_PAGES_PER_TASK: usize = 4;
+
+/// Reads the texts of rows, which are given by their segment and their position in it. Returns for each
+/// its position in `rows` and what `look` makes of its text, in no particular order. Pages are read in
+/// parallel, each one once.
+pub(crate) fn read_row_texts<T: Send>(
+    snapshot: &Snapshot,
+    rows: &[(usize, usize)],
+    look: impl Fn(usize, &str) -> Result<T, StoreError> + Sync,
+) -> Result<Vec<(usize, T)>, StoreError> {
+    let mut by_page: HashMap<(usize, usize), Vec<usize>> = HashMap::new();
+    for (position, (segment, row)) in rows.iter().enumerate() {
+        let pages = snapshot.segments()[*segment].text_pages()?;
+        let page = pages.partition_point(|page| page.start + page.count <= *row);
+        by_page.entry((*segment, page)).or_default().push(position);
+    }
+    let pages: Vec<((usize, usize), Vec<usize>)> = by_page.into_iter().collect();
+
+    let parts = in_parallel(&pages, RESULT_PAGES_PER_TASK, |pages| {
+        let mut reader = PageReader::default();
+        let mut seen = Vec::new();
+        for ((segment, page), positions) in pages {
+            let segment = &snapshot.segments()[*segment];
+            let Some(page) = segment.text_pages()?.get(*page) else { continue };
+            let texts = reader.read_page(segment, page)?;
+            for position in positions {
+                let (_, row) = rows[*position];
+                let text = String::from_utf8_lossy(texts.get(row - page.start));
+                seen.push((*position, look(*position, &text)?));
+            }
+        }
+        Ok::<_, StoreError>(seen)
+    })?;
+    Ok(parts.into_iter().flatten().collect())
 }
 
 /// Reads the results for `rows`, in their order. `find_match` returns the start and end of the
@@ -415,36 +442,22 @@ struct HitPlace {
 pub(super) fn read_hits(
     snapshot: &Snapshot,
     rows: &[CandidateRow],
-    find_match: &mut dyn FnMut(&str) -> Option<(usize, usize)>,
+    find_match: impl Fn(&str) -> Option<(usize, usize)> + Sync,
 ) -> Result<Vec<SearchHit>, StoreError> {
-    let mut places = Vec::new();
-    for (hit, row) in rows.iter().enumerate() {
-        let pages = snapshot.segments()[row.segment].text_pages()?;
-        let page_number = pages.partition_point(|page| page.start + page.count <= row.row);
-        places.push(HitPlace { segment: row.segment, page: page_number, hit });
-    }
-    places.sort_unstable();
-
-    let mut hits: Vec<Option<SearchHit>> = rows.iter().map(|_| None).collect();
-    let mut reader = PageReader::default();
-    for on_page in places.chunk_by(|a, b| (a.segment, a.page) == (b.segment, b.page)) {
-        let segment = &snapshot.segments()[on_page[0].segment];
-        let Some(page) = segment.text_pages()?.get(on_page[0].page) else { continue };
-        let texts = reader.read_page(segment, page)?;
-        for place in on_page {
-            let row = &rows[place.hit];
-            let text = String::from_utf8_lossy(texts.get(row.row - page.start));
-            let (match_start, match_end) = find_match(&text).unwrap_or((0, 0));
-            let labels = segment.skip_index()?.row_tags()?.get(row.facts.tags as usize);
-            hits[place.hit] = Some(SearchHit {
-                session: row.session,
-                event_index: row.event_index,
-                facts: row.facts,
-                tags: labels.cloned().unwrap_or_default(),
-                snippet: snippet::cut_snippet(&text, match_start, match_end, SNIPPET_CHARS),
-                confidence: None,
-            });
-        }
-    }
-    Ok(hits.into_iter().flatten().collect())
+    let places: Vec<(usize, usize)> = rows.iter().map(|row| (row.segment, row.row)).collect();
+    let mut hits = read_row_texts(snapshot, &places, |at, text| {
+        let row = &rows[at];
+        let (match_start, match_end) = find_match(text).unwrap_or((0, 0));
+        let tags = snapshot.segments()[row.segment].skip_index()?.row_tags()?;
+        Ok(SearchHit {
+            session: row.session,
+            event_index: row.event_index,
+            facts: row.facts,
+            tags: tags.get(row.facts.tags as usize).cloned().unwrap_or_default(),
+            snippet: snippet::cut_snippet(text, match_start, match_end, SNIPPET_CHARS),
+            confidence: None,
+        })
+    })?;
+    hits.sort_unstable_by_key(|(at, _)| *at);
+    Ok(hits.into_iter().map(|(_, hit)| hit).collect())
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::query::{FieldFilter, FilterField, Query};
+use base::paths::last_part;
 use store::{RowTags, Segment, SessionOrigin, Snapshot, StoreError};
 
 /// A qualifier whose values nothing in the store has.
@@ -31,7 +32,7 @@ pub fn find_unmatched_filters(
         for_each_value(snapshot, filter.field, &mut |value| {
             has_match |= filter_passes(filter, value);
             if !has_match {
-                let name = if filter.field == FilterField::File { file_name(value) } else { value };
+                let name = if filter.field == FilterField::File { last_part(value) } else { value };
                 if !known.contains(name) {
                     known.insert(name.to_owned());
                 }
@@ -114,9 +115,4 @@ fn for_each_tag(
 /// Returns the segments that have an index, which are those with events.
 fn segments_with_events(snapshot: &Snapshot) -> impl Iterator<Item = &Segment> {
     snapshot.segments().iter().filter(|segment| !segment.spans.is_empty())
-}
-
-/// Returns the last part of a path.
-fn file_name(path: &str) -> &str {
-    path.rsplit(['/', '\\']).next().unwrap_or(path)
 }

@@ -11,7 +11,6 @@ use schemas::table::EVENTS;
 
 use super::catalog::Catalog;
 use super::disk::checked_file::CheckedFile;
-use super::disk::files;
 use super::disk::lock::StoreLock;
 use super::error::StoreError;
 use super::folder;
@@ -130,10 +129,7 @@ fn modified_us(file: &fs::Metadata) -> i64 {
 fn is_intact(dir: &Path, segment: &SegmentEntry) -> bool {
     let is_link = is_link(&SegmentEntry::folder_path(dir, segment.number));
     !is_link
-        && segment.known_files().all(|file| {
-            files::checksum_file(&file_path(dir, segment, file))
-                .is_ok_and(|(bytes, xxh3)| bytes == file.bytes && xxh3 == file.xxh3)
-        })
+        && segment.known_files().all(|file| file.verify_at(&file_path(dir, segment, file)).is_ok())
 }
 
 /// Compares the files of a segment with their checksums where they have bytes of `part`, which are
@@ -163,8 +159,7 @@ fn is_file_intact(dir: &Path, segment: &SegmentEntry, file: &FileEntry, part: Ra
     let has_chunks = [EVENTS.name, SKIP_INDEX].contains(&file.table.as_str())
         && segment.file_entry(CHECKSUMS).is_some();
     if !has_chunks {
-        return files::checksum_file(&path)
-            .is_ok_and(|(bytes, xxh3)| bytes == file.bytes && xxh3 == file.xxh3);
+        return file.verify_at(&path).is_ok();
     }
     let folder = SegmentEntry::folder_path(dir, segment.number);
     let checked = read_chunk_checksums(&folder, segment, &file.table)

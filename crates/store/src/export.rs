@@ -6,7 +6,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use arrow::array::{Array, AsArray, Date32Array, RecordBatch};
+use arrow::array::{AsArray, Date32Array, RecordBatch};
 use arrow::compute::concat_batches;
 use arrow::datatypes::{
     DataType, Date32Type, Field, Int32Type, Schema, SchemaRef, TimestampMicrosecondType,
@@ -24,7 +24,7 @@ use schemas::{Provider, Timestamp};
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::error::{StoreError, write_error};
-use super::segment::event_reader::column_of;
+use super::segment::event_reader::{number_column, value_at};
 use super::segment::table_columns::to_batch;
 use super::session_events::ALL_EVENTS;
 use super::snapshot::Snapshot;
@@ -228,11 +228,9 @@ fn read_public_batches(
 
 /// Returns a batch with an added column for the day of each event, in UTC.
 fn add_date_column(batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch, ArrowError> {
-    let times = column_of(batch, EventColumn::Timestamp)
-        .and_then(|column| column.as_primitive_opt::<TimestampMicrosecondType>());
-    let dates: Date32Array = (0..batch.num_rows())
-        .map(|row| day_since_epoch(times.filter(|times| times.is_valid(row))?.value(row)))
-        .collect();
+    let times = number_column::<TimestampMicrosecondType>(batch, EventColumn::Timestamp);
+    let dates: Date32Array =
+        (0..batch.num_rows()).map(|row| day_since_epoch(value_at(times, row)?)).collect();
     let mut columns = batch.columns().to_vec();
     columns.push(Arc::new(dates));
     RecordBatch::try_new(Arc::clone(schema), columns)
@@ -263,13 +261,11 @@ impl PartBytes {
 fn day_parts(batch: &RecordBatch, began: i32, part_bytes: &mut PartBytes) -> Vec<DayPart> {
     let dates = batch.column_by_name("event_date");
     let dates = dates.and_then(|column| column.as_primitive_opt::<Date32Type>());
-    let int =
-        |column| column_of(batch, column).and_then(|column| column.as_primitive_opt::<Int32Type>());
-    let indexes = int(EventColumn::EventIndex);
-    let sizes = int(EventColumn::TextBytes);
+    let indexes = number_column::<Int32Type>(batch, EventColumn::EventIndex);
+    let sizes = number_column::<Int32Type>(batch, EventColumn::TextBytes);
     let mut keys = Vec::with_capacity(batch.num_rows());
     for row in 0..batch.num_rows() {
-        let day = dates.filter(|dates| dates.is_valid(row)).map(|dates| dates.value(row));
+        let day = value_at(dates, row);
         let ended = part_bytes.add(sizes.map_or(0, |sizes| i64::from(sizes.value(row))));
         let part = indexes.map_or(0, |indexes| indexes.value(row) / MAX_PART_EVENTS);
         keys.push((day.unwrap_or(began), part + ended));

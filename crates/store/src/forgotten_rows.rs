@@ -18,7 +18,7 @@ use schemas::session::EventRow;
 use schemas::table::{EVENTS, EventColumn};
 
 use super::error::StoreError;
-use super::segment::event_reader::column_of;
+use super::segment::event_reader::{flag_column, number_column, text_column};
 use super::session_events::ALL_EVENTS;
 use super::snapshot::Snapshot;
 
@@ -63,18 +63,15 @@ impl RecordFactsReader {
     /// Adds events. `None` if the batch lacks a column other than the text. Without texts, the facts
     /// are only good to rule sessions out.
     pub(super) fn add_events(&mut self, batch: &RecordBatch) -> Option<()> {
-        let int64 = |column| column_of(batch, column)?.as_primitive_opt::<Int64Type>();
-        let offsets = int64(EventColumn::SourceOffset)?;
-        let lengths = column_of(batch, EventColumn::TextBytes)?.as_primitive_opt::<Int32Type>()?;
-        let record_hashes = int64(EventColumn::RecordHash)?;
-        let copy_hashes = int64(EventColumn::CopyHash)?;
-        let indexes = column_of(batch, EventColumn::EventIndex)?.as_primitive_opt::<Int32Type>()?;
-        let types = column_of(batch, EventColumn::EventType)?.as_string_opt::<i32>()?;
-        let texts = column_of(batch, EventColumn::Text);
-        let texts = texts.and_then(|column| column.as_string_opt::<i32>());
-        let replays = column_of(batch, EventColumn::IsReplay)?.as_boolean_opt()?;
-        let times = column_of(batch, EventColumn::Timestamp)?
-            .as_primitive_opt::<TimestampMicrosecondType>()?;
+        let offsets = number_column::<Int64Type>(batch, EventColumn::SourceOffset)?;
+        let lengths = number_column::<Int32Type>(batch, EventColumn::TextBytes)?;
+        let record_hashes = number_column::<Int64Type>(batch, EventColumn::RecordHash)?;
+        let copy_hashes = number_column::<Int64Type>(batch, EventColumn::CopyHash)?;
+        let indexes = number_column::<Int32Type>(batch, EventColumn::EventIndex)?;
+        let types = text_column(batch, EventColumn::EventType)?;
+        let texts = text_column(batch, EventColumn::Text);
+        let replays = flag_column(batch, EventColumn::IsReplay)?;
+        let times = number_column::<TimestampMicrosecondType>(batch, EventColumn::Timestamp)?;
         for row in 0..batch.num_rows() {
             let hashes = [record_hashes.value(row), copy_hashes.value(row)];
             let text = texts.map_or("", |texts| texts.value(row));
@@ -140,8 +137,7 @@ pub(super) fn blank_events(
     rows: &RecordBatch,
     forgotten: &[Range<i32>],
 ) -> Result<RecordBatch, StoreError> {
-    let indexes = column_of(rows, EventColumn::EventIndex);
-    let Some(indexes) = indexes.and_then(|column| column.as_primitive_opt::<Int32Type>()) else {
+    let Some(indexes) = number_column::<Int32Type>(rows, EventColumn::EventIndex) else {
         return Ok(rows.clone());
     };
     let is_forgotten: BooleanArray = indexes

@@ -8,7 +8,7 @@
 //! It holds no text from logs. From it a hook knows what was already said in a session.
 
 use std::fs::OpenOptions;
-use std::io::{self, Write as _};
+use std::io::Write as _;
 use std::path::Path;
 use std::time::Duration;
 
@@ -69,7 +69,7 @@ impl HookLog {
     pub(super) fn open(dir: &Path) -> Result<Self, StoreError> {
         let lock = StoreLock::acquire_within(dir, HOOK_LOG_LOCK, MAX_LOCK_WAIT)?;
         let path = dir.join(HOOK_LOG);
-        let bytes = read_log(&path).map_err(StoreError::io(&path))?;
+        let bytes = files::read_if_exists(&path)?.unwrap_or_default();
         Ok(Self { lock, rows: parse_rows(&bytes), bytes: bytes.len(), path })
     }
 
@@ -128,16 +128,8 @@ impl HookLog {
 /// # Errors
 /// [`StoreError::Io`] if the log cannot be read.
 pub(super) fn read_hook_log(dir: &Path) -> Result<Vec<HookLogRow>, StoreError> {
-    let path = dir.join(HOOK_LOG);
-    read_log(&path).map(|bytes| parse_rows(&bytes)).map_err(StoreError::io(&path))
-}
-
-/// Returns the bytes of the log; none if there is no file.
-fn read_log(path: &Path) -> io::Result<Vec<u8>> {
-    match files::read_file(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
-        result => result,
-    }
+    let bytes = files::read_if_exists(&dir.join(HOOK_LOG))?;
+    Ok(parse_rows(&bytes.unwrap_or_default()))
 }
 
 /// Parses the rows. A line that a killed process left unfinished is skipped.

@@ -1,6 +1,5 @@
 //! The file `lakes.json`, in which `push` and `pull` keep what they did. Both may run at once.
 
-use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -52,10 +51,5 @@ impl LakeStateFile {
 
 /// Reads the file of the store in `dir`; `None` if there is none.
 pub(super) fn read_lake_state(dir: &Path) -> Result<Option<Vec<u8>>, StoreError> {
-    let path = dir.join(LAKE_STATE);
-    match files::read_file(&path) {
-        Ok(bytes) => Ok(Some(bytes)),
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(StoreError::io(&path)(error)),
-    }
+    files::read_if_exists(&dir.join(LAKE_STATE))
 }

@@ -47,6 +47,7 @@ mod snapshot;
 mod sources;
 mod span_index;
 mod table_file;
+mod thrift;
 mod unwritten;
 mod user_file;
 mod visible;
@@ -81,9 +82,8 @@ pub use lake::import::{ImportOutcome, LakeImport};
 pub use lake::joined::{JoinedFiles, JoinedWriter};
 pub use lake::keys::{
     DAYS, KEY_DIGITS, LAKE_PATH, MACHINES, TOMBSTONES, day_folder, day_key, events_date,
-    is_events_key, is_index_key, is_joined_key, is_log_key, is_session_key, is_shared_key,
-    joined_keys, json_name, key_with_hash, listing_key, log_key, row_publisher, session_folder,
-    session_key, tombstone_key,
+    is_events_key, is_index_key, is_joined_key, is_log_key, is_session_key, joined_keys, json_name,
+    key_with_hash, listing_key, log_key, row_publisher, session_folder, session_key, tombstone_key,
 };
 pub use lake::log_object::{MAX_LOG_BYTES, PublishedFile, PublishedLog, Repository};
 pub use lake::open_lake_index;
@@ -97,7 +97,9 @@ pub use parquet_file::ParquetFile;
 pub use redact_again::{MaskedAgain, RowsToMask};
 pub use reduced_sessions::{KeepLevel, KeepLevels, ReducedSessions};
 pub use retention::{CompactionSums, DroppedTexts};
-pub use segment::event_reader::{EventReader, RowSpan, column_of};
+pub use segment::event_reader::{
+    EventReader, RowSpan, column_of, flag_column, number_column, text_column, value_at,
+};
 pub use segment::events_footer::TextPage;
 pub use segment::open_segment::{Segment, SessionSpan};
 pub use segment::pages::{PageReader, TextValues};

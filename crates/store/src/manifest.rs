@@ -8,6 +8,7 @@ use schemas::table::{EVENTS, PROBLEMS};
 use serde::{Deserialize, Serialize};
 
 use super::catalog::{CATALOG_FILE, Catalog};
+use super::disk::checked_file::open_error;
 use super::disk::files;
 use super::error::StoreError;
 
@@ -116,6 +117,24 @@ pub struct FileEntry {
     pub table: String,
     pub bytes: u64,
     pub xxh3: String,
+}
+
+impl FileEntry {
+    /// Compares the file at `path` with the length and the checksum.
+    pub(super) fn verify_at(&self, path: &Path) -> Result<(), StoreError> {
+        let (bytes, xxh3) = match files::checksum_file(path) {
+            Err(StoreError::Io { source, .. }) => return Err(open_error(path, source)),
+            result => result?,
+        };
+        if bytes != self.bytes || xxh3 != self.xxh3 {
+            let reason = format!(
+                "it has {bytes} bytes and checksum {xxh3} instead of {} bytes and checksum {}",
+                self.bytes, self.xxh3
+            );
+            return Err(StoreError::damaged(path, reason));
+        }
+        Ok(())
+    }
 }
 
 /// Returns the name of a table's file in a segment's directory.

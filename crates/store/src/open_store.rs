@@ -236,12 +236,8 @@ impl Store {
     /// # Errors
     /// Fails if the file cannot be read, or if it is a link or not a regular file.
     pub fn read_token(&self) -> Result<Option<String>, StoreError> {
-        let path = self.token_path();
-        match files::read_file(&path) {
-            Ok(bytes) => Ok(Some(String::from_utf8_lossy(&bytes).into_owned())),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(StoreError::io(&path)(error)),
-        }
+        let bytes = files::read_if_exists(&self.token_path())?;
+        Ok(bytes.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()))
     }
 
     /// Writes the token of the HTTP server, readable by the owner only.

@@ -10,7 +10,7 @@ use schemas::table::EventColumn;
 
 use super::error::StoreError;
 use super::reduced_sessions::KeepLevel;
-use super::segment::event_reader::column_of;
+use super::segment::event_reader::{column_of, text_column, with_columns};
 use base::dropped_text::{DROPPED_TITLE, kept_length, kept_part, mark_dropped};
 
 /// Maximum number of bytes that the text of a call may have besides its command and files. A longer
@@ -28,11 +28,10 @@ pub(super) struct ReducedColumns<'b> {
 impl<'b> ReducedColumns<'b> {
     /// Returns the columns; `None` if the batch lacks one.
     pub(super) fn from_batch(batch: &'b RecordBatch) -> Option<Self> {
-        let text = |column| column_of(batch, column)?.as_string_opt::<i32>();
         Some(Self {
-            types: text(EventColumn::EventType)?,
-            texts: text(EventColumn::Text)?,
-            commands: text(EventColumn::Command)?,
+            types: text_column(batch, EventColumn::EventType)?,
+            texts: text_column(batch, EventColumn::Text)?,
+            commands: text_column(batch, EventColumn::Command)?,
             files: column_of(batch, EventColumn::Files)?.as_list_opt::<i32>()?,
         })
     }
@@ -104,22 +103,12 @@ pub(super) fn reduce_batch(
     let commands: ArrayRef = Arc::new(StringArray::from(commands));
     let texts: ArrayRef = Arc::new(StringArray::from(texts));
 
-    let schema = rows.schema();
-    let mut reduced = Vec::with_capacity(rows.num_columns());
-    for (field, column) in schema.fields().iter().zip(rows.columns()) {
-        let name = field.name().as_str();
-        reduced.push(Arc::clone(if name == EventColumn::Text.name() {
-            &texts
-        } else if name == EventColumn::TextBytes.name() {
-            &sizes
-        } else if name == EventColumn::Command.name() {
-            &commands
-        } else {
-            column
-        }));
-    }
-    RecordBatch::try_new(schema, reduced)
-        .map_err(|error| StoreError::damaged(Path::new("events"), error))
+    let changed = [
+        (EventColumn::Text, texts),
+        (EventColumn::TextBytes, sizes),
+        (EventColumn::Command, commands),
+    ];
+    with_columns(rows, changed).map_err(|error| StoreError::damaged(Path::new("events"), error))
 }
 
 /// Returns the row of a session with what `level` keeps. A title that tells a conversation from an

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
-use arrow::array::{Array as _, AsArray as _, RecordBatch};
+use arrow::array::RecordBatch;
 use arrow::datatypes::{Int32Type, TimestampMicrosecondType};
 use ingest::run::remask::without_line_state;
 use ingest::stream::batch::{SessionRows, rows_by_session};
@@ -14,7 +14,7 @@ use schemas::table::EventColumn;
 use super::error::StoreError;
 use super::reduce::{reduce_batch, reduce_session};
 use super::reduced_sessions::{ReducedSession, ReducedSessions};
-use super::segment::event_reader::column_of;
+use super::segment::event_reader::{number_column, value_at};
 
 /// What a writer drops of the sessions that it reads again.
 #[derive(Debug, Default)]
@@ -85,14 +85,11 @@ fn reduce_session_rows(
     rows: &RecordBatch,
     reduced: &ReducedSession,
 ) -> Result<RecordBatch, StoreError> {
-    let indexes = column_of(rows, EventColumn::EventIndex);
-    let indexes = indexes.and_then(|column| column.as_primitive_opt::<Int32Type>());
-    let times = column_of(rows, EventColumn::Timestamp);
-    let times = times.and_then(|column| column.as_primitive_opt::<TimestampMicrosecondType>());
+    let indexes = number_column::<Int32Type>(rows, EventColumn::EventIndex);
+    let times = number_column::<TimestampMicrosecondType>(rows, EventColumn::Timestamp);
     let is_old = |row: usize| {
-        let index = indexes.map(|indexes| i64::from(indexes.value(row)));
-        let time = times.filter(|times| times.is_valid(row)).map(|times| times.value(row));
-        index.is_some_and(|index| index < reduced.events)
+        let time = value_at(times, row);
+        value_at(indexes, row).is_some_and(|index| i64::from(index) < reduced.events)
             || time.zip(reduced.until).is_some_and(|(time, until)| time <= until)
     };
     reduce_batch(rows, reduced.level, &is_old)

@@ -5,13 +5,13 @@ use std::collections::BTreeSet;
 use std::fmt::Display;
 use std::ops::Range;
 
-use arrow::array::{AsArray, Int64Array, RecordBatch};
+use arrow::array::RecordBatch;
 use arrow::datatypes::Int64Type;
 use schemas::session::EventRow;
 use schemas::table::EventColumn;
 
 use super::error::StoreError;
-use super::segment::event_reader::{EventReader, RowSpan, column_of};
+use super::segment::event_reader::{EventReader, RowSpan, number_column};
 use super::segment::open_segment::{Segment, SessionSpan};
 use super::snapshot::Snapshot;
 
@@ -67,9 +67,15 @@ impl Snapshot {
         let mut last = None;
         while let Some(batch) = events.next_batch()? {
             let [offset_column, hash_column, copy_column] = RECORD_COLUMNS;
-            let Some(offset_values) = int64_column(&batch, offset_column) else { continue };
-            let Some(hash_values) = int64_column(&batch, hash_column) else { continue };
-            let Some(copy_values) = int64_column(&batch, copy_column) else { continue };
+            let Some(offset_values) = number_column::<Int64Type>(&batch, offset_column) else {
+                continue;
+            };
+            let Some(hash_values) = number_column::<Int64Type>(&batch, hash_column) else {
+                continue;
+            };
+            let Some(copy_values) = number_column::<Int64Type>(&batch, copy_column) else {
+                continue;
+            };
             for row in 0..batch.num_rows() {
                 let record_hashes = [hash_values.value(row), copy_values.value(row)];
                 let record = Some((offset_values.value(row), record_hashes));
@@ -82,10 +88,6 @@ impl Snapshot {
         }
         Ok(hashes)
     }
-}
-
-fn int64_column(batch: &RecordBatch, column: EventColumn) -> Option<&Int64Array> {
-    column_of(batch, column)?.as_primitive_opt::<Int64Type>()
 }
 
 /// Returns the rows of a span whose events are in `range`; `None` if there are none.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, AsArray, BooleanArray, Int64Array, RecordBatch};
+use arrow::array::{ArrayRef, BooleanArray, Int64Array, RecordBatch};
 use arrow::datatypes::Int32Type;
 use arrow::error::ArrowError;
 use schemas::session::{ProblemRow, SessionRow, SourceRow};
@@ -11,7 +11,7 @@ use schemas::table::EventColumn;
 use super::compact::parse_problem_row;
 use super::error::StoreError;
 use super::ingest_target::FULL_SEGMENT_BYTES;
-use super::segment::event_reader::column_of;
+use super::segment::event_reader::{flag_column, number_column, with_columns};
 use super::segment::segment_writer::{FinishedSegment, SegmentWriter};
 use super::session_events::ALL_EVENTS;
 use super::snapshot::Snapshot;
@@ -112,10 +112,10 @@ fn change_rows(
     change: &dyn Fn(i32, EventFlags) -> EventFlags,
     number: i64,
 ) -> Result<RecordBatch, ArrowError> {
-    let replays = flag_column(batch, EventColumn::IsReplay)?;
-    let elsewhere = flag_column(batch, EventColumn::IsCountedElsewhere)?;
-    let indexes = column_of(batch, EventColumn::EventIndex)
-        .and_then(|values| values.as_primitive_opt::<Int32Type>())
+    let flags = |column| flag_column(batch, column).ok_or_else(|| missing_column(column));
+    let replays = flags(EventColumn::IsReplay)?;
+    let elsewhere = flags(EventColumn::IsCountedElsewhere)?;
+    let indexes = number_column::<Int32Type>(batch, EventColumn::EventIndex)
         .ok_or_else(|| missing_column(EventColumn::EventIndex))?;
     let mut new_replays = Vec::with_capacity(batch.num_rows());
     let mut new_elsewhere = Vec::with_capacity(batch.num_rows());
@@ -132,26 +132,12 @@ fn change_rows(
     let elsewhere: ArrayRef = Arc::new(BooleanArray::from(new_elsewhere));
     let segments: ArrayRef = Arc::new(Int64Array::from_value(number, batch.num_rows()));
 
-    let schema = batch.schema();
-    let mut columns = Vec::with_capacity(batch.num_columns());
-    for (field, column) in schema.fields().iter().zip(batch.columns()) {
-        let name = field.name().as_str();
-        columns.push(Arc::clone(if name == EventColumn::IsReplay.name() {
-            &replays
-        } else if name == EventColumn::IsCountedElsewhere.name() {
-            &elsewhere
-        } else if name == EventColumn::Segment.name() {
-            &segments
-        } else {
-            column
-        }));
-    }
-    RecordBatch::try_new(schema, columns)
-}
-
-fn flag_column(batch: &RecordBatch, column: EventColumn) -> Result<&BooleanArray, ArrowError> {
-    let values = column_of(batch, column).and_then(|values| values.as_boolean_opt());
-    values.ok_or_else(|| missing_column(column))
+    let changed = [
+        (EventColumn::IsReplay, replays),
+        (EventColumn::IsCountedElsewhere, elsewhere),
+        (EventColumn::Segment, segments),
+    ];
+    with_columns(batch, changed)
 }
 
 fn missing_column(column: EventColumn) -> ArrowError {

@@ -8,7 +8,6 @@
 //!
 //! The holder of a lock replaces them by rename.
 
-use std::io;
 use std::path::Path;
 
 use serde::de::DeserializeOwned;
@@ -77,23 +76,17 @@ impl UserFile {
     /// # Errors
     /// Those of [`Self::read`].
     pub(super) fn read_bytes(self, dir: &Path) -> Result<Option<Vec<u8>>, StoreError> {
-        let path = dir.join(self.name());
-        match files::read_file(&path) {
-            Ok(bytes) => Ok(Some(bytes)),
-            Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                Err(StoreError::io(&path)(error))
-            }
-            Err(_) if StoreLock::has_written(dir, self.lock_name(), self.name()) => {
-                let what = match self {
-                    Self::Labels => "sessions were labelled",
-                    Self::Forgotten => "sessions were forgotten",
-                    Self::Reduced => "texts were dropped",
-                    Self::Scrubbed => "secrets were replaced in logs",
-                };
-                Err(self.error(dir, format!("it is missing, although {what}")))
-            }
-            Err(_) => Ok(None),
+        let bytes = files::read_if_exists(&dir.join(self.name()))?;
+        if bytes.is_some() || !StoreLock::has_written(dir, self.lock_name(), self.name()) {
+            return Ok(bytes);
         }
+        let what = match self {
+            Self::Labels => "sessions were labelled",
+            Self::Forgotten => "sessions were forgotten",
+            Self::Reduced => "texts were dropped",
+            Self::Scrubbed => "secrets were replaced in logs",
+        };
+        Err(self.error(dir, format!("it is missing, although {what}")))
     }
 
     /// Parses the bytes of the file.

@@ -16,8 +16,8 @@ use schemas::{Provider, Timestamp, ToolError};
 use serde::Serialize;
 
 use super::reply::convert::parse_counts;
-use super::reply::shared_state::SharedState;
 use super::reply::store_warnings::store_warnings;
+use super::reply::tools::Tools;
 use crate::error::store_error;
 use base::sanitize::clean_text;
 use store::{KeepLogs, LogArchive};
@@ -136,14 +136,14 @@ const MAX_VERSIONS: usize = 8;
 
 /// Checks every agent's folders and what the store knows of its logs.
 pub(super) fn run(
-    shared: &SharedState,
+    tools: &Tools,
     places: &AgentFolders<'_>,
     keep_logs: KeepLogs,
 ) -> Result<DoctorData, ToolError> {
-    let snapshot = shared.store.take_snapshot().map_err(store_error)?;
+    let snapshot = tools.store.take_snapshot().map_err(store_error)?;
     let sessions = snapshot.read_rows().map_err(store_error)?;
     let sources = snapshot.read_sources(false).map_err(store_error)?;
-    let (archive, damage) = open_archive(shared);
+    let (archive, damage) = open_archive(tools);
     let is_archived = |id: &str| archive.as_ref().is_some_and(|archive| archive.has_session(id));
     let mut data = DoctorData {
         providers: all_providers()
@@ -160,7 +160,7 @@ pub(super) fn run(
         drift: sum_drift(&sessions),
         redactions: BTreeMap::new(),
         keep_logs,
-        cost_differences: find_cost_differences(&sessions, shared.prices()),
+        cost_differences: find_cost_differences(&sessions, tools.prices()),
         warnings: store_warnings(&snapshot).into_iter().map(|warning| warning.message).collect(),
     };
 
@@ -174,8 +174,8 @@ pub(super) fn run(
 }
 
 /// Opens the archive of the logs. If it cannot be read, returns a sentence about that.
-pub(super) fn open_archive(shared: &SharedState) -> (Option<LogArchive>, Option<String>) {
-    match shared.store.open_archive() {
+pub(super) fn open_archive(tools: &Tools) -> (Option<LogArchive>, Option<String>) {
+    match tools.store.open_archive() {
         Ok(archive) => (archive, None),
         Err(error) => {
             let message = format!(

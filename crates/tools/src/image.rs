@@ -14,9 +14,9 @@ use schemas::{ErrorCode, EventId, ToolError};
 use serde_json::Value;
 
 use super::reply::call::Call;
-use super::reply::rows::read_events;
-use super::reply::shared_state::SharedState;
-use crate::error::store_error;
+use super::reply::rows::{find_log, read_events};
+use super::reply::tools::Tools;
+use base::image_notes::image_notes;
 use store::Snapshot;
 
 /// Maximum size of an image in bytes.
@@ -41,14 +41,14 @@ pub struct EventImage {
 
 /// Reads the image with this number, counted from 0, among those that the event's text names.
 pub(super) fn run(
-    shared: &SharedState,
+    tools: &Tools,
     snapshot: &Snapshot,
     event_id: &str,
     number: usize,
     call: &Call<'_>,
 ) -> Result<EventImage, ToolError> {
     let id: EventId = event_id.parse()?;
-    let session = shared.caller.find_session(snapshot, &id.session)?;
+    let session = tools.caller.find_session(snapshot, &id.session)?;
     let end = id.index.saturating_add(1);
     let Some(row) = read_events(snapshot, session, id.index, end)?.pop() else {
         return Err(no_image(event_id, "there is no such event"));
@@ -61,10 +61,7 @@ pub(super) fn run(
     }
     call.ensure_running()?;
 
-    let session_id = snapshot.sessions()[session].id();
-    let sources = snapshot.read_sources(false).map_err(store_error)?;
-    let source = sources.iter().find(|source| source.session_id.as_deref() == Some(session_id));
-    let Some(source) = source else {
+    let Some(source) = find_log(snapshot, session)? else {
         return Err(no_image(event_id, "the store does not know the log of its session"));
     };
     let (offset, length) = (row.source_offset.cast_unsigned(), row.source_length.cast_unsigned());
@@ -85,12 +82,9 @@ pub fn count_images(text: &str) -> usize {
 
 /// Returns the kinds and sizes of the images that a text names.
 fn find_marks(text: &str) -> impl Iterator<Item = (&'static str, usize)> {
-    text.split("[image/").skip(1).filter_map(|rest| {
-        let (mark, _) = rest.split_once(" bytes]")?;
-        let (name, size) = mark.split_once(' ')?;
-        let (kind, ..) =
-            KINDS.iter().find(|(kind, ..)| kind.strip_prefix("image/") == Some(name))?;
-        Some((*kind, size.parse().ok()?))
+    image_notes(text).filter_map(|(_, kind, bytes)| {
+        let (kind, ..) = KINDS.iter().find(|(known, ..)| *known == kind)?;
+        Some((*kind, usize::try_from(bytes).ok()?))
     })
 }
 

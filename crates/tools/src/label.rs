@@ -9,7 +9,7 @@ use schemas::{ErrorCode, ToolError, limits};
 use super::reply::answer::{Reply, RowTotal};
 use super::reply::budget::Budget;
 use super::reply::call::Call;
-use super::reply::shared_state::SharedState;
+use super::reply::tools::Tools;
 use crate::error::store_error;
 use base::sanitize::clean_text;
 use store::{LabelBook, SessionLabels, Snapshot};
@@ -24,7 +24,7 @@ struct LabelChange {
 
 /// Applies the updates. `notice` is what the user should know about the store's folder.
 pub(super) fn run(
-    shared: &SharedState,
+    tools: &Tools,
     snapshot: &Snapshot,
     args: &LabelArgs,
     notice: Option<String>,
@@ -35,13 +35,12 @@ pub(super) fn run(
         let valid = format!("1-{} updates", limits::LABEL_UPDATES_MAX);
         return Err(ToolError::invalid_value("updates", &format!("{count} updates"), &[&valid]));
     }
-    let redactor = shared.masking.map(|masking| masking()).transpose()?;
+    let redactor = tools.masking.map(|masking| masking()).transpose()?;
     let redactor = redactor.as_deref();
-    let checked =
-        args.updates.iter().map(|update| check_update(shared, snapshot, redactor, update));
+    let checked = args.updates.iter().map(|update| check_update(tools, snapshot, redactor, update));
     let changes: Vec<Result<LabelChange, ToolError>> = checked.collect();
     call.ensure_running()?;
-    let results: Vec<Result<Labelled, ToolError>> = shared
+    let results: Vec<Result<Labelled, ToolError>> = tools
         .store
         .update_labels(|labels| {
             if let Some(redactor) = redactor {
@@ -74,7 +73,7 @@ pub(super) fn run(
 
     let mut reply = Reply::new(data, count);
     reply.total = Some(RowTotal::Exact(count));
-    let interface = shared.caller.interface;
+    let interface = tools.caller.interface;
     reply.hint = Some(format!(
         "{} lists labelled sessions; label:name limits a search to them.",
         interface.format_call("list_sessions", &[("label", "...")])
@@ -105,12 +104,12 @@ fn change_labels(
 
 /// Finds the session of an update and checks its words.
 fn check_update(
-    shared: &SharedState,
+    tools: &Tools,
     snapshot: &Snapshot,
     redactor: Option<&Redactor>,
     update: &LabelUpdate,
 ) -> Result<LabelChange, ToolError> {
-    let session = shared.caller.find_session(snapshot, &update.session_id)?;
+    let session = tools.caller.find_session(snapshot, &update.session_id)?;
     if update.add.is_none() && update.remove.is_none() && update.note.is_none() {
         let message = "Nothing to do: give add, remove or note";
         return Err(ToolError::new(ErrorCode::InvalidArgument, message));

@@ -84,11 +84,10 @@ pub use self::reply::rows::{read_all_events, read_events};
 pub use self::reply::selection::SessionSelection;
 pub use self::reply::session_filter::session_filter;
 pub use self::reply::session_sums::MAX_SUBAGENT_DEPTH;
-pub use self::reply::shared_state::RedactorFactory;
-use self::reply::shared_state::SharedState;
 pub use self::reply::shown::{cut_diff, read_diff};
 use self::reply::store_warnings::store_warnings;
 pub use self::reply::time_range::TimeRange;
+pub use self::reply::tools::{RedactorFactory, Tools};
 pub use self::reply::transcript::Transcript;
 pub use self::reply::transcript::linked_event;
 pub use self::reply::turn_costs::event_costs;
@@ -101,34 +100,25 @@ use crate::error::store_error;
 use sql::{Sandbox, SqlQuery, SqlSummary};
 use store::{KeepLogs, Snapshot, Store};
 
-/// The tools over one store.
-pub struct Tools {
-    shared: SharedState,
-}
-
 impl Tools {
-    pub fn new(store: impl Into<Arc<Store>>) -> Self {
-        Self { shared: SharedState::new(store.into()) }
-    }
-
     /// Sets the program that runs queries, which is this program itself.
     #[must_use]
     pub fn with_program(mut self, program: PathBuf) -> Self {
-        self.shared.store_history.sandbox = Sandbox::new(program);
+        self.store_history.sandbox = Sandbox::new(program);
         self
     }
 
     /// Enables masking of what clients write.
     #[must_use]
     pub fn with_masking(mut self, masking: RedactorFactory) -> Self {
-        self.shared.masking = Some(masking);
+        self.masking = Some(masking);
         self
     }
 
     /// Creates the redactor of secrets: with the rules of the user if masking is enabled, otherwise with
     /// the built-in ones.
     pub fn create_redactor(&self) -> Result<Arc<Redactor>, ToolError> {
-        if let Some(masking) = self.shared.masking {
+        if let Some(masking) = self.masking {
             return masking();
         }
         let redactor = Redactor::new(&[]);
@@ -141,79 +131,51 @@ impl Tools {
     /// Sets other prices than the built-in ones.
     #[must_use]
     pub fn with_prices(mut self, prices: PriceTable) -> Self {
-        self.shared.prices = OnceLock::from(prices);
+        self.prices = OnceLock::from(prices);
         self
     }
 
     /// Sets the caller, which `current` refers to.
     #[must_use]
     pub fn with_caller(mut self, caller: Caller) -> Self {
-        self.shared.caller = caller;
+        self.caller = caller;
         self
     }
 
     /// Sets the tools that the caller can call, which are all otherwise.
     #[must_use]
     pub fn with_served_tools(mut self, served: ServedTools) -> Self {
-        self.shared.caller.interface = Interface::Tools(served);
+        self.caller.interface = Interface::Tools(served);
         self
     }
 
     /// Sets the history that calls answer from, which loads what they need into the store.
     #[must_use]
     pub fn with_history(mut self, history: Arc<dyn History>) -> Self {
-        self.shared.other_history = Some(history);
+        self.other_history = Some(history);
         self
     }
 
     /// Sets what keeps the store up to date with the logs.
     #[must_use]
     pub fn with_refresh(mut self, refresh: Arc<dyn Refresh>) -> Self {
-        self.shared.store_history.refresh = Some(refresh);
+        self.store_history.refresh = Some(refresh);
         self
     }
 
     pub fn store(&self) -> &Store {
-        &self.shared.store
+        &self.store
     }
 
     /// Returns how the caller makes calls.
     pub fn interface(&self) -> Interface {
-        self.shared.caller.interface
-    }
-
-    /// Checks whether logs grew, and ingests what was added for at most `REFRESH_MS` milliseconds.
-    pub fn refresh_store(&self) {
-        self.shared.refresh_store();
-    }
-
-    /// Returns the generation of the store, and a hash of everything that the answer depends on
-    /// besides its arguments. Returns `None` if the store is empty or cannot be read.
-    pub fn answer_state(&self, call: &Call<'_>) -> Option<(u64, u64)> {
-        self.shared.answer_state(call)
-    }
-
-    /// Returns the snapshot of the call. Fails with `index_empty` if nothing was ingested yet, or if the
-    /// store cannot be read.
-    pub fn snapshot<'c>(&self, call: &'c Call<'_>) -> Result<&'c Arc<Snapshot>, ToolError> {
-        self.shared.snapshot(call)
-    }
-
-    /// Runs a part of a call that reads the store. If it fails because files of its snapshot were
-    /// removed meanwhile, as by `compact` or `forget`, it is run again once with a snapshot of the store
-    /// as it is then. So it has to get the snapshot itself, by [`Self::snapshot`].
-    pub fn read_store<T>(
-        &self,
-        call: &Call<'_>,
-        read: &mut dyn FnMut() -> Result<T, ToolError>,
-    ) -> Result<T, ToolError> {
-        self.shared.read_store(call, read)
+        self.caller.interface
     }
 
     /// Returns what is wrong with the store that the call answers from, for commands whose output
     /// has no place for warnings.
     pub fn store_warnings(&self, call: &Call<'_>) -> Result<Vec<Warning>, ToolError> {
-        Ok(store_warnings(&self.shared.view(call)?.snapshot))
+        Ok(store_warnings(&self.view(call)?.snapshot))
     }
 
     /// Runs a tool that needs ingested logs.
@@ -223,8 +185,8 @@ impl Tools {
         tool: impl Fn(&Snapshot) -> Result<Reply<T>, ToolError>,
     ) -> AnswerResult<T> {
         self.read_store(call, &mut || {
-            self.shared.snapshot(call)?;
-            run_and_wrap(call, self.shared.view(call)?, &tool)
+            self.snapshot(call)?;
+            run_and_wrap(call, self.view(call)?, &tool)
         })
     }
 
@@ -248,30 +210,30 @@ impl Tools {
         one_per_session: bool,
         call: &Call<'_>,
     ) -> AnswerResult<SearchData> {
-        let interface = self.shared.caller.interface;
+        let interface = self.caller.interface;
         let parsed = ParsedSearch::parse(args, one_per_session, interface, call);
         match &parsed {
-            Ok(parsed) => search::prepare(&self.shared, parsed, call)?,
+            Ok(parsed) => search::prepare(self, parsed, call)?,
             // An empty history is reported first.
             Err(_) => self.open_rows(call)?,
         }
         self.run_tool(call, |snapshot| {
             let parsed = parsed.as_ref().map_err(ToolError::clone)?;
-            search::run(&self.shared, snapshot, parsed, call)
+            search::run(self, snapshot, parsed, call)
         })
     }
 
     /// Runs `search_sessions`.
     pub fn search_sessions(&self, args: &FindArgs, call: &Call<'_>) -> AnswerResult<FindData> {
-        self.shared.require_all_events("search_sessions")?;
-        self.run_tool(call, |snapshot| find::run(&self.shared, snapshot, args, call))
+        self.require_all_events("search_sessions")?;
+        self.run_tool(call, |snapshot| find::run(self, snapshot, args, call))
     }
 
     /// Runs `get_event_details`.
     pub fn get_event_details(&self, args: &EventArgs, call: &Call<'_>) -> AnswerResult<EventData> {
-        let find = |snapshot: &Snapshot| event::find_sessions(&self.shared, args, snapshot);
-        self.shared.open_view(call, &NeededEvents::Sessions(&find))?;
-        self.run_tool(call, |snapshot| event::run(&self.shared, snapshot, args, call))
+        let find = |snapshot: &Snapshot| event::find_sessions(self, args, snapshot);
+        self.open_view(call, &NeededEvents::Sessions(&find))?;
+        self.run_tool(call, |snapshot| event::run(self, snapshot, args, call))
     }
 
     /// Reads an image that the text of an event names, from its log. `number` counts from 0.
@@ -281,16 +243,16 @@ impl Tools {
         number: usize,
         call: &Call<'_>,
     ) -> Result<EventImage, ToolError> {
-        self.shared.require_all_events("an image")?;
+        self.require_all_events("an image")?;
         self.read_store(call, &mut || {
-            image::run(&self.shared, self.snapshot(call)?, event_id, number, call)
+            image::run(self, self.snapshot(call)?, event_id, number, call)
         })
     }
 
     /// Runs `list_sessions`.
     pub fn list_sessions(&self, args: &ListArgs, call: &Call<'_>) -> AnswerResult<ListData> {
         self.open_rows(call)?;
-        self.run_tool(call, |snapshot| list::run(&self.shared, snapshot, args, call))
+        self.run_tool(call, |snapshot| list::run(self, snapshot, args, call))
     }
 
     /// Runs `get_session_details`.
@@ -300,7 +262,7 @@ impl Tools {
         call: &Call<'_>,
     ) -> AnswerResult<DetailData> {
         self.prepare_session(&args.session_id, call)?;
-        self.run_tool(call, |snapshot| details::run(&self.shared, snapshot, args, call))
+        self.run_tool(call, |snapshot| details::run(self, snapshot, args, call))
     }
 
     /// Reads a whole session, by its id or any unique prefix, `current` or `last`.
@@ -312,8 +274,8 @@ impl Tools {
         self.prepare_session(session_id, call)?;
         self.read_store(call, &mut || {
             let snapshot = self.snapshot(call)?;
-            let at = self.shared.caller.find_session(snapshot, session_id)?;
-            Transcript::read(snapshot, at, self.shared.prices(), call.stop)
+            let at = self.caller.find_session(snapshot, session_id)?;
+            Transcript::read(snapshot, at, self.prices(), call.stop)
         })
     }
 
@@ -328,8 +290,8 @@ impl Tools {
         self.prepare_session(session_id, call)?;
         self.read_store(call, &mut || {
             let snapshot = self.snapshot(call)?;
-            let at = self.shared.caller.find_session(snapshot, session_id)?;
-            Transcript::read_around(snapshot, at, event, most, self.shared.prices(), call.stop)
+            let at = self.caller.find_session(snapshot, session_id)?;
+            Transcript::read_around(snapshot, at, event, most, self.prices(), call.stop)
         })
     }
 
@@ -341,22 +303,22 @@ impl Tools {
         session: usize,
         call: &Call<'_>,
     ) -> Result<(DetailData, Transcript, Vec<EventRow>), ToolError> {
-        details::read_with_transcript(&self.shared, snapshot, session, call)
+        details::read_with_transcript(self, snapshot, session, call)
     }
 
     /// Opens the view of a call that needs the events of a session. An id that is not valid is left to
     /// the tool, which reports it.
     fn prepare_session(&self, session_id: &str, call: &Call<'_>) -> Result<(), ToolError> {
-        let caller = &self.shared.caller;
+        let caller = &self.caller;
         let find =
             |snapshot: &Snapshot| caller.find_session(snapshot, session_id).into_iter().collect();
-        self.shared.open_view(call, &NeededEvents::Sessions(&find))?;
+        self.open_view(call, &NeededEvents::Sessions(&find))?;
         Ok(())
     }
 
     /// Opens the view of a call that needs the rows of sessions.
     fn open_rows(&self, call: &Call<'_>) -> Result<(), ToolError> {
-        self.shared.open_view(call, &NeededEvents::Rows)?;
+        self.open_view(call, &NeededEvents::Rows)?;
         Ok(())
     }
 
@@ -367,12 +329,12 @@ impl Tools {
         call: &Call<'_>,
     ) -> AnswerResult<MetadataData> {
         let served = self.interface().served_tools();
-        run_and_wrap(call, self.shared.view(call)?, |_| metadata::run(args, served))
+        run_and_wrap(call, self.view(call)?, |_| metadata::run(args, served))
     }
 
     /// Runs `sessions`, the small tool, with the tool that the call is for.
     pub fn recall(&self, args: &MemoryArgs, call: &Call<'_>) -> Result<JsonAnswer, ToolError> {
-        let has_all_events = self.shared.history().has_all_events();
+        let has_all_events = self.history().has_all_events();
         let is_known_id = |id: &str| self.is_known_id(id, call);
         let request = MemoryRequest::parse(args, &is_known_id, has_all_events, call)?;
         let mut answer = self.answer_memory_request(&request, call)?;
@@ -413,15 +375,15 @@ impl Tools {
 
     /// Answers a question with the sessions that it is about and what the best one says.
     fn answer_question(&self, args: &FindArgs, call: &Call<'_>) -> AnswerResult<MemoryData> {
-        self.run_tool(call, |snapshot| memory::answer_question(&self.shared, snapshot, args, call))
+        self.run_tool(call, |snapshot| memory::answer_question(self, snapshot, args, call))
     }
 
     /// Returns true if an id, or a prefix of it, names at least one session. Nothing is loaded for that.
     fn is_known_id(&self, id: &str, call: &Call<'_>) -> bool {
         // The view of the call has to have what the chosen tool needs.
         let lookup = call.next();
-        let Ok(view) = self.shared.open_view(&lookup, &NeededEvents::Rows) else { return false };
-        match self.shared.caller.find_session(&view.snapshot, id) {
+        let Ok(view) = self.open_view(&lookup, &NeededEvents::Rows) else { return false };
+        match self.caller.find_session(&view.snapshot, id) {
             Ok(_) => true,
             Err(error) => error.code == ErrorCode::AmbiguousSessionPrefix,
         }
@@ -433,12 +395,10 @@ impl Tools {
         args: &LabelArgs,
         call: &Call<'_>,
     ) -> AnswerResult<LabelData> {
-        self.shared.require_all_events("update_session_labels")?;
+        self.require_all_events("update_session_labels")?;
         // Before the snapshot is taken, which would report the same again.
-        let notice = self.shared.store.make_private().map_err(store_error)?;
-        self.run_tool(call, |snapshot| {
-            label::run(&self.shared, snapshot, args, notice.clone(), call)
-        })
+        let notice = self.store.make_private().map_err(store_error)?;
+        self.run_tool(call, |snapshot| label::run(self, snapshot, args, notice.clone(), call))
     }
 
     /// Runs `analyze_session`.
@@ -447,9 +407,9 @@ impl Tools {
         args: &AnalyzeArgs,
         call: &Call<'_>,
     ) -> AnswerResult<AnalyzeData> {
-        self.shared.require_all_events("analyze_session")?;
+        self.require_all_events("analyze_session")?;
         self.run_tool(call, |snapshot| {
-            analyze::run(snapshot, args, call, self.shared.prices(), &self.shared.caller)
+            analyze::run(snapshot, args, call, self.prices(), &self.caller)
         })
     }
 
@@ -461,15 +421,15 @@ impl Tools {
         project: Option<&str>,
         call: &Call<'_>,
     ) -> Result<Handover, ToolError> {
-        self.shared.require_all_events("a handover")?;
+        self.require_all_events("a handover")?;
         self.read_store(call, &mut || {
-            handover::run(&self.shared, self.snapshot(call)?, session_id, project, call)
+            handover::run(self, self.snapshot(call)?, session_id, project, call)
         })
     }
 
     /// Finds the sessions that wrote the lines of a file.
     pub fn blame_file(&self, file: &BlamedFile, call: &Call<'_>) -> Result<BlameData, ToolError> {
-        self.shared.require_all_events("blame")?;
+        self.require_all_events("blame")?;
         self.read_store(call, &mut || blame::run(self.snapshot(call)?, file, call))
     }
 
@@ -480,17 +440,17 @@ impl Tools {
         at: Option<&str>,
         call: &Call<'_>,
     ) -> Result<RestoredFile, ToolError> {
-        self.shared.require_all_events("restore --file")?;
+        self.require_all_events("restore --file")?;
         let redactor = self.create_redactor()?;
         self.read_store(call, &mut || {
-            restore_file::run(&self.shared, self.snapshot(call)?, file, at, &redactor, call)
+            restore_file::run(self, self.snapshot(call)?, file, at, &redactor, call)
         })
     }
 
     /// Runs `query_sql`.
     pub fn query_sql(&self, args: &QueryArgs, call: &Call<'_>) -> AnswerResult<QueryData> {
         self.open_rows(call)?;
-        self.run_tool(call, |snapshot| query::run(&self.shared, snapshot, args, call))
+        self.run_tool(call, |snapshot| query::run(self, snapshot, args, call))
     }
 
     /// Runs a query and writes its rows to `out` in the requested format.
@@ -502,10 +462,10 @@ impl Tools {
     ) -> Result<SqlSummary, WriteError> {
         let mut out = CountedWriter::new(out);
         loop {
-            match query::write_rows(&self.shared, query, &mut out, call) {
+            match query::write_rows(self, query, &mut out, call) {
                 // Rows that were written are not written again.
                 Err(WriteError::Tool(error))
-                    if out.bytes() == 0 && self.shared.renew_view(call, &error) => {}
+                    if out.bytes() == 0 && self.renew_view(call, &error) => {}
                 result => return result.map(|(summary, _)| summary),
             }
         }
@@ -521,9 +481,7 @@ impl Tools {
         format: QueryFormat,
         call: &Call<'_>,
     ) -> Result<Vec<u8>, ToolError> {
-        self.read_store(call, &mut || {
-            query::read_view(&self.shared, view, order, sessions, format, call)
-        })
+        self.read_store(call, &mut || query::read_view(self, view, order, sessions, format, call))
     }
 
     /// Runs `session_stats`.
@@ -539,7 +497,7 @@ impl Tools {
         call: &Call<'_>,
     ) -> AnswerResult<StatsData> {
         self.open_rows(call)?;
-        self.run_tool(call, |snapshot| stats::run(&self.shared, snapshot, args, extent, call))
+        self.run_tool(call, |snapshot| stats::run(self, snapshot, args, extent, call))
     }
 
     /// Checks every agent's folders and what the store knows of its logs.
@@ -548,14 +506,14 @@ impl Tools {
         places: &AgentFolders<'_>,
         keep_logs: KeepLogs,
     ) -> Result<DoctorData, ToolError> {
-        doctor::run(&self.shared, places, keep_logs)
+        doctor::run(self, places, keep_logs)
     }
 
     /// Finds the rules that masked what in an event, a range of events or a session, by any id that
     /// names it.
     pub fn explain_masks(&self, id: &str, call: &Call<'_>) -> Result<MaskReport, ToolError> {
-        self.shared.require_all_events("doctor")?;
-        self.read_store(call, &mut || masks::run(&self.shared, self.snapshot(call)?, id, call))
+        self.require_all_events("doctor")?;
+        self.read_store(call, &mut || masks::run(self, self.snapshot(call)?, id, call))
     }
 
     /// Lists the secrets in the logs of this machine. `is_published` says whether the session at a
@@ -566,22 +524,22 @@ impl Tools {
         is_published: &dyn Fn(usize) -> bool,
         call: &Call<'_>,
     ) -> Result<SecretsData, ToolError> {
-        self.shared.require_all_events("secrets")?;
-        secrets::run(&self.shared, self.snapshot(call)?, filter, is_published, call)
+        self.require_all_events("secrets")?;
+        secrets::run(self, self.snapshot(call)?, filter, is_published, call)
     }
 
     /// Collects the figures of the store; `roots` are searched for new files.
     pub fn collect_status(&self, roots: &[PathBuf]) -> Result<StatusData, ToolError> {
-        status::run(&self.shared, roots)
+        status::run(self, roots)
     }
 
     /// Returns the ids of sessions that begin with `typed`, the latest session first.
     pub fn complete_session(&self, typed: &str) -> Result<Vec<String>, ToolError> {
-        complete::complete_session(&self.shared.store, typed)
+        complete::complete_session(&self.store, typed)
     }
 
     /// Returns the projects whose name contains `typed`, the most recently used first.
     pub fn complete_project(&self, typed: &str) -> Result<Vec<String>, ToolError> {
-        complete::complete_project(&self.shared.store, typed)
+        complete::complete_project(&self.store, typed)
     }
 }

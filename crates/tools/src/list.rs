@@ -12,24 +12,25 @@ use super::reply::answer::{Reply, RowTotal};
 use super::reply::budget::{Budget, echoed_name};
 use super::reply::call::Call;
 use super::reply::caller::ambiguous_prefix_warning;
-use super::reply::interface::Interface;
+use super::reply::interface::{Interface, given};
 use super::reply::scope::{Coverage, SessionFilters, has_label, is_part_of_conversation};
 use super::reply::session_sums::{SubagentIndex, session_tokens};
-use super::reply::shared_state::SharedState;
 use super::reply::time_range::TimeRange;
+use super::reply::tools::Tools;
 use super::reply::usage_warnings::usage_warnings;
 use super::reply::{convert, cursor};
 use crate::error::store_error;
 use store::{SessionSummary, Snapshot, StoreError, StoredSession};
 
 pub(super) fn run(
-    shared: &SharedState,
+    tools: &Tools,
     snapshot: &Snapshot,
     args: &ListArgs,
     call: &Call<'_>,
 ) -> Result<Reply<ListData>, ToolError> {
     let limit = checked_limit("limit", args.limit, limits::LIST_LIMIT, limits::LIST_LIMIT_MAX)?;
-    let range = TimeRange::parse(args.since.as_deref(), args.until.as_deref(), call)?;
+    let range =
+        TimeRange::parse(args.since.as_deref(), args.until.as_deref(), &call.zone, call.now)?;
     let bound = ListArgs { cursor: None, ..args.clone() };
     let after = args
         .cursor
@@ -37,7 +38,7 @@ pub(super) fn run(
         .map(|text| cursor::decode::<(i64, String)>(&bound, text))
         .transpose()?;
     let ListCandidates { rows: candidates, not_found, ambiguous } =
-        find_candidates(shared, snapshot, args)?;
+        find_candidates(tools, snapshot, args)?;
 
     let filters = SessionFilters {
         project: args.project.as_deref(),
@@ -57,7 +58,7 @@ pub(super) fn run(
     let sort = args.sort.unwrap_or(ListSort::Recent);
     let families = SubagentIndex::from_sessions(snapshot.sessions());
     let passing = candidates.into_iter().filter(|session| passes(session));
-    let rows = with_sort_keys(snapshot, passing, sort, &families, shared.prices());
+    let rows = with_sort_keys(snapshot, passing, sort, &families, tools.prices());
     let mut rows = rows.map_err(store_error)?;
     let total = rows.len();
     if let Some((last_key, last_id)) = after {
@@ -76,11 +77,11 @@ pub(super) fn run(
     let mut last = None;
     for (key, stored) in rows.iter().take(limit) {
         let row = stored.row().map_err(store_error)?;
-        let mut session = convert::convert_session(row, format, shared.prices());
+        let mut session = convert::convert_session(row, format, tools.prices());
         convert::add_labels(&mut session, snapshot, format);
         convert::add_origin(&mut session, stored, snapshot);
         if format != ListFormat::Minimal {
-            let family = families.sum_with_subagents(stored, shared.prices());
+            let family = families.sum_with_subagents(stored, tools.prices());
             session.with_subagents = family.map_err(store_error)?;
         }
         if !budget.take(&session) {
@@ -100,7 +101,7 @@ pub(super) fn run(
     reply.total = Some(RowTotal::Exact(total));
     reply.warnings.extend(ambiguous);
     if format != ListFormat::Minimal {
-        reply.warnings.extend(usage_warnings(shown, shared.prices(), &|_| true));
+        reply.warnings.extend(usage_warnings(shown, tools.prices(), &|_| true));
     }
     if returned < limit.min(rows.len()) {
         let message =
@@ -121,9 +122,9 @@ pub(super) fn run(
         let known = snapshot.sessions().len();
         let reason = filters.explain_none(snapshot).filter(|_| requested_ids(args).is_none());
         reply.hint =
-            Some(reason.unwrap_or_else(|| explain_empty(shared.caller.interface, args, known)));
+            Some(reason.unwrap_or_else(|| explain_empty(tools.caller.interface, args, known)));
     } else if requested_ids(args).is_none() {
-        let left_out = describe_left_out(shared.caller.interface, snapshot, passes);
+        let left_out = describe_left_out(tools.caller.interface, snapshot, passes);
         reply.hint = left_out.map_err(store_error)?;
     }
     Ok(reply)
@@ -131,7 +132,7 @@ pub(super) fn run(
 
 /// Returns why none of the `known` sessions is listed.
 fn explain_empty(interface: Interface, args: &ListArgs, known: usize) -> String {
-    let filters = [
+    let filter_names = given([
         ("project", args.project.is_some()),
         ("provider", args.provider.is_some()),
         ("machine", args.machine.is_some()),
@@ -139,9 +140,7 @@ fn explain_empty(interface: Interface, args: &ListArgs, known: usize) -> String 
         ("since", args.since.is_some()),
         ("until", args.until.is_some()),
         ("label", args.label.is_some()),
-    ];
-    let filter_names: Vec<_> =
-        filters.iter().filter(|(_, is_given)| *is_given).map(|(name, _)| *name).collect();
+    ]);
     match (requested_ids(args), filter_names.as_slice()) {
         (Some(_), []) => {
             format!("None of these ids is known; not_found lists them. There are {known} sessions.")
@@ -199,7 +198,7 @@ struct ListCandidates<'s> {
 /// Returns the sessions requested by id, or all that contain a conversation. A subagent whose
 /// parent is listed counts as part of the parent unless subagents are requested.
 fn find_candidates<'s>(
-    shared: &SharedState,
+    tools: &Tools,
     snapshot: &'s Snapshot,
     args: &ListArgs,
 ) -> Result<ListCandidates<'s>, ToolError> {
@@ -219,7 +218,7 @@ fn find_candidates<'s>(
     let mut found = Vec::new();
     let mut candidates = ListCandidates::default();
     for id in ids {
-        match shared.caller.find_session(snapshot, id) {
+        match tools.caller.find_session(snapshot, id) {
             Ok(at) => found.push(at),
             // If several ids were given, the others are answered.
             Err(error) if error.code == ErrorCode::SessionNotFound || ids.len() > 1 => {

@@ -13,7 +13,7 @@ use super::reply::budget::echoed_name;
 use super::reply::call::Call;
 use super::reply::convert;
 use super::reply::rows::{read_all_events, read_event_range};
-use super::reply::shared_state::SharedState;
+use super::reply::tools::Tools;
 use crate::error::store_error;
 use base::sanitize::clean_text;
 use store::Snapshot;
@@ -44,21 +44,21 @@ pub struct MaskedText {
 
 /// Finds the rules that masked what in the event, the range of events or the session with this id.
 pub(super) fn run(
-    shared: &SharedState,
+    tools: &Tools,
     snapshot: &Snapshot,
     id: &str,
     call: &Call<'_>,
 ) -> Result<MaskReport, ToolError> {
-    let (session, span) = find_target(shared, snapshot, id)?;
+    let (session, span) = find_target(tools, snapshot, id)?;
     let events = match &span {
         Some(span) => read_event_range(snapshot, session, span.indexes(), call)?,
         None => read_all_events(snapshot, session, call)?,
     };
     if events.is_empty() && span.is_some() {
-        return Err(unknown_event_error(shared, snapshot, span.as_ref(), vec![echoed_name(id)]));
+        return Err(unknown_event_error(tools, snapshot, span.as_ref(), vec![echoed_name(id)]));
     }
 
-    let redactor = shared.masking.map(|masking| masking()).transpose()?;
+    let redactor = tools.masking.map(|masking| masking()).transpose()?;
     let redactor = redactor.as_deref();
     let row = snapshot.sessions()[session].row().map_err(store_error)?;
     let mut report = MaskReport { session_id: row.session_id.clone(), ..MaskReport::default() };
@@ -84,16 +84,16 @@ pub(super) fn run(
 
 /// Returns the position of the session that an id names, and the events if it names some of them.
 fn find_target(
-    shared: &SharedState,
+    tools: &Tools,
     snapshot: &Snapshot,
     id: &str,
 ) -> Result<(usize, Option<EventSpan>), ToolError> {
     if let Ok(span) = EventSpan::parse(id)
-        && let Ok(session) = shared.caller.find_session(snapshot, &span.session)
+        && let Ok(session) = tools.caller.find_session(snapshot, &span.session)
     {
         return Ok((session, Some(span)));
     }
-    Ok((shared.caller.find_session(snapshot, id)?, None))
+    Ok((tools.caller.find_session(snapshot, id)?, None))
 }
 
 impl MaskReport {

@@ -17,7 +17,8 @@ use super::event::EventSpan;
 use super::find;
 use super::reply::answer::Reply;
 use super::reply::call::Call;
-use super::reply::shared_state::SharedState;
+use super::reply::interface::given;
+use super::reply::tools::Tools;
 use super::search::{self, ParsedSearch};
 use ::search::{Query, QueryErrorKind, QueryPattern};
 use store::Snapshot;
@@ -97,16 +98,14 @@ impl MemoryRequest {
     /// Returns a warning about arguments that the chosen tool does not have.
     pub(super) fn ignored_arguments_warning(&self, args: &MemoryArgs) -> Option<Warning> {
         let is_of_one = matches!(self, Self::Events(_) | Self::Session(_));
-        let arguments = [
+        let names = given([
             ("turns", args.turns.is_some() && !matches!(self, Self::Session(_))),
             ("limit", args.limit.is_some() && matches!(self, Self::Events(_))),
             ("project", args.project.is_some() && is_of_one),
             ("provider", args.provider.is_some() && is_of_one),
             ("since", args.since.is_some() && is_of_one),
             ("until", args.until.is_some() && is_of_one),
-        ];
-        let ignored = arguments.iter().filter(|(_, is_ignored)| *is_ignored);
-        let names: Vec<&str> = ignored.map(|(name, _)| *name).collect();
+        ]);
         if names.is_empty() {
             return None;
         }
@@ -269,12 +268,12 @@ fn to_question(args: &MemoryArgs, query: &str) -> FindArgs {
 
 /// Answers a question: the sessions that it is about, and on the first page what the best one says.
 pub(super) fn answer_question(
-    shared: &SharedState,
+    tools: &Tools,
     snapshot: &Snapshot,
     args: &FindArgs,
     call: &Call<'_>,
 ) -> Result<Reply<MemoryData>, ToolError> {
-    let found = find::run(shared, snapshot, args, call)?;
+    let found = find::run(tools, snapshot, args, call)?;
     let mut reply = found.map(|found| MemoryData { found, best: Vec::new() });
     let Some((best, next)) = reply.data.found.sessions.split_first_mut() else { return Ok(reply) };
     if args.cursor.is_some() {
@@ -291,9 +290,9 @@ pub(super) fn answer_question(
         ..SearchArgs::default()
     };
     // A question may be no valid query, as with an open quote.
-    let parsed = ParsedSearch::parse(&matches, false, shared.caller.interface, call);
+    let parsed = ParsedSearch::parse(&matches, false, tools.caller.interface, call);
     let Ok(parsed) = parsed else { return Ok(reply) };
-    let matches = search::run(shared, snapshot, &parsed, call)?.data.matches;
+    let matches = search::run(tools, snapshot, &parsed, call)?.data.matches;
     if !matches.is_empty() {
         best.passages.clear();
     }

@@ -13,7 +13,7 @@ use super::reply::call::Call;
 use super::reply::history::{Examined, NeededEvents, WriteError};
 use super::reply::interface::Interface;
 use super::reply::scope::SessionFilters;
-use super::reply::shared_state::SharedState;
+use super::reply::tools::Tools;
 use super::reply::usage_warnings::usage_warnings;
 use crate::error::store_error;
 use sql::{SqlLimit, SqlQuery, SqlSummary};
@@ -50,20 +50,20 @@ impl Write for CountedWriter<'_> {
 /// Runs a query and writes its rows to `out` in the requested format. Returns what was written and
 /// what was examined.
 pub(super) fn write_rows(
-    shared: &SharedState,
+    tools: &Tools,
     query: &SqlQuery<'_>,
     out: &mut dyn Write,
     call: &Call<'_>,
 ) -> Result<(SqlSummary, Examined), WriteError> {
-    shared.open_view(call, &NeededEvents::Rows)?;
-    let snapshot = shared.snapshot(call)?;
-    shared.history().run_query(snapshot, shared.prices(), query, out, call.stop)
+    tools.open_view(call, &NeededEvents::Rows)?;
+    let snapshot = tools.snapshot(call)?;
+    tools.history().run_query(snapshot, tools.prices(), query, out, call.stop)
 }
 
 /// Returns the rows that a view has of some sessions, session by session. `order` is the order within a
 /// session.
 pub(super) fn read_view(
-    shared: &SharedState,
+    tools: &Tools,
     view: &str,
     order: &str,
     sessions: &[String],
@@ -80,7 +80,7 @@ pub(super) fn read_view(
         sessions: Some(sessions),
     };
     let mut rows = Vec::new();
-    let (summary, _) = write_rows(shared, &query, &mut rows, call)?;
+    let (summary, _) = write_rows(tools, &query, &mut rows, call)?;
     if summary.cut.is_some() {
         let message = format!("the rows of {view} do not fit into {} bytes", query.max_bytes);
         return Err(ToolError::new(ErrorCode::InternalError, message));
@@ -101,14 +101,14 @@ fn limited_query<'a>(args: &'a QueryArgs, call: &Call<'_>) -> Result<SqlQuery<'a
 }
 
 pub(super) fn run(
-    shared: &SharedState,
+    tools: &Tools,
     snapshot: &Snapshot,
     args: &QueryArgs,
     call: &Call<'_>,
 ) -> Result<Reply<QueryData>, ToolError> {
     let query = limited_query(args, call)?;
     let mut json = Vec::new();
-    let (summary, examined) = write_rows(shared, &query, &mut json, call)?;
+    let (summary, examined) = write_rows(tools, &query, &mut json, call)?;
     let data: QueryData = serde_json::from_slice(&json)
         .map_err(|error| ToolError::new(ErrorCode::InternalError, error.to_string()))?;
     let mut reply = Reply::new(data, summary.rows);
@@ -124,10 +124,10 @@ pub(super) fn run(
     let mut scope = format!("the whole store: {total} sessions ({})", census.describe_classes());
     examined.append_to(&mut scope);
     reply.scope = Some(scope);
-    reply.warnings = cut_warnings(shared.caller.interface, &summary);
+    reply.warnings = cut_warnings(tools.caller.interface, &summary);
     if args.sql.to_ascii_lowercase().contains("usage") {
         let rows = snapshot.read_rows().map_err(store_error)?;
-        reply.warnings.extend(usage_warnings(rows, shared.prices(), &|_| true));
+        reply.warnings.extend(usage_warnings(rows, tools.prices(), &|_| true));
     }
     if summary.rows == 0 && !has_more {
         reply.hint = Some("No rows. DESCRIBE <view> shows the columns of a view.".to_owned());

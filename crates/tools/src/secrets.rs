@@ -14,7 +14,7 @@ use super::reply::call::Call;
 use super::reply::convert;
 use super::reply::rows::for_each_event;
 use super::reply::scope::SessionFilters;
-use super::reply::shared_state::SharedState;
+use super::reply::tools::Tools;
 use crate::error::store_error;
 use base::sanitize::clean_text;
 use store::Snapshot;
@@ -102,14 +102,14 @@ pub struct SecretPlace {
 /// Lists the secrets that were masked in the logs of this machine. `is_published` says whether the
 /// session at a position was published.
 pub(super) fn run(
-    shared: &SharedState,
+    tools: &Tools,
     snapshot: &Snapshot,
     filter: SecretFilter<'_>,
     is_published: &dyn Fn(usize) -> bool,
     call: &Call<'_>,
 ) -> Result<SecretsData, ToolError> {
     if let Some(kind) = filter.kind {
-        check_kind(shared, snapshot, kind)?;
+        check_kind(tools, snapshot, kind)?;
     }
     let filters = SessionFilters {
         project: filter.project,
@@ -162,9 +162,9 @@ pub(super) fn run(
 }
 
 /// Fails if no rule has this kind, and no log of the store.
-fn check_kind(shared: &SharedState, snapshot: &Snapshot, kind: &str) -> Result<(), ToolError> {
+fn check_kind(tools: &Tools, snapshot: &Snapshot, kind: &str) -> Result<(), ToolError> {
     let built_in: BTreeSet<&str> = built_in_rules().flat_map(|rule| rule.kinds).collect();
-    let redactor = shared.masking.map(|masking| masking()).transpose()?;
+    let redactor = tools.masking.map(|masking| masking()).transpose()?;
     if built_in.contains(kind) || redactor.is_some_and(|redactor| redactor.has_user_rule(kind)) {
         return Ok(());
     }

@@ -13,8 +13,8 @@ use super::doctor::open_archive;
 use super::reply::convert;
 use super::reply::pending::find_pending_logs;
 use super::reply::scope::SessionFilters;
-use super::reply::shared_state::SharedState;
 use super::reply::store_warnings::store_warnings;
+use super::reply::tools::Tools;
 use super::reply::usage_warnings::uncounted_records;
 use crate::error::store_error;
 use store::{KeepLevel, LogArchive, Snapshot, SourceTable};
@@ -100,26 +100,26 @@ pub struct ArchiveFigures {
 
 /// Collects the figures; `roots` are searched for new files. Figures of files that were removed
 /// meanwhile, as by `compact`, are collected again once.
-pub(super) fn run(shared: &SharedState, roots: &[PathBuf]) -> Result<StatusData, ToolError> {
-    let snapshot = shared.store.take_lazy_snapshot().map_err(store_error)?;
-    let collected = collect_figures(shared, &snapshot, roots);
+pub(super) fn run(tools: &Tools, roots: &[PathBuf]) -> Result<StatusData, ToolError> {
+    let snapshot = tools.store.take_lazy_snapshot().map_err(store_error)?;
+    let collected = collect_figures(tools, &snapshot, roots);
     if collected.as_ref().is_ok_and(|data| data.damaged_segments.is_empty()) {
         return collected;
     }
-    match shared.store.take_newer_snapshot(&snapshot) {
-        Some(newer) => collect_figures(shared, &newer, roots),
+    match tools.store.take_newer_snapshot(&snapshot) {
+        Some(newer) => collect_figures(tools, &newer, roots),
         None => collected,
     }
 }
 
 fn collect_figures(
-    shared: &SharedState,
+    tools: &Tools,
     snapshot: &Snapshot,
     roots: &[PathBuf],
 ) -> Result<StatusData, ToolError> {
     let manifest = snapshot.manifest();
     let mut data = StatusData {
-        store: shared.store.dir().display().to_string(),
+        store: tools.store.dir().display().to_string(),
         schema_version: manifest.schema_version,
         generation: manifest.generation,
         last_updated: (manifest.generation > 0).then(|| Timestamp(manifest.updated_at).to_string()),
@@ -134,7 +134,7 @@ fn collect_figures(
     data.newest_event = convert::format_time(snapshot.newest_event());
     data.sessions_by_class = count_by_class(snapshot);
     let reduced = snapshot.reduced_sessions().map_err(store_error)?;
-    let (archive, damage) = open_archive(shared);
+    let (archive, damage) = open_archive(tools);
     for session in snapshot.read_rows().map_err(store_error)? {
         if session.source_gone && session.machine.is_none() {
             let lost = data.lost_logs.entry(session.provider.to_string()).or_default();
@@ -162,11 +162,11 @@ fn collect_figures(
         data.add_source(&source);
     }
     let known = snapshot.read_source_table().map_err(store_error)?;
-    data.add_pending_files(roots, shared.store.dir(), &known);
+    data.add_pending_files(roots, tools.store.dir(), &known);
     for problem in snapshot.read_problems().map_err(store_error)? {
         *data.problems.entry(problem.kind).or_default() += 1;
     }
-    clean_paths(shared, &mut data)?;
+    clean_paths(tools, &mut data)?;
 
     data.incomplete_sessions =
         snapshot.incomplete_sessions().map(|session| session.session_id.clone()).collect();
@@ -216,11 +216,11 @@ fn status_name(snapshot: &Snapshot, source: &SourceRow) -> String {
 }
 
 /// Masks and cleans the paths of files without a session, which are still as on disk.
-fn clean_paths(shared: &SharedState, data: &mut StatusData) -> Result<(), ToolError> {
+fn clean_paths(tools: &Tools, data: &mut StatusData) -> Result<(), ToolError> {
     if data.unknown_files.is_empty() && data.pending_files.is_empty() {
         return Ok(());
     }
-    let redactor = shared.masking.map(|masking| masking()).transpose()?;
+    let redactor = tools.masking.map(|masking| masking()).transpose()?;
     for path in data.unknown_files.iter_mut().chain(&mut data.pending_files) {
         *path = mask_name(redactor.as_deref(), path);
     }

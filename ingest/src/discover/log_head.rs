@@ -89,19 +89,12 @@ fn read_head_until(
 
     if beginning.trim_ascii_start().starts_with(b"[") {
         let objects = first_elements(&legible_json(&beginning), MAX_OBJECTS);
-        return Ok(Some(LogHead { path, objects, fields: None, is_object: false, is_list: true }));
+        return Ok(Some(LogHead { path, objects, fields: None, is_list: true }));
     }
     // A document on one line is one object; one over several lines gives no objects.
-    let is_single = objects.len() == 1 && line_count == 1;
-    let is_object = is_single && has_top_fields(&beginning, &objects[0]);
-    let fields = if is_object {
-        None
-    } else if objects.is_empty() || is_single {
-        parse_top_fields(&legible_json(&beginning))
-    } else {
-        None
-    };
-    Ok(Some(LogHead { path, objects, fields, is_object, is_list: false }))
+    let may_be_document = objects.is_empty() || objects.len() == 1 && line_count == 1;
+    let fields = if may_be_document { parse_top_fields(&legible_json(&beginning)) } else { None };
+    Ok(Some(LogHead { path, objects, fields, is_list: false }))
 }
 
 /// Returns whether no format needs a record after this one. The format that writes such records
@@ -111,14 +104,6 @@ fn is_claim_complete(record: &serde_json::Value) -> bool {
         .iter()
         .filter_map(|format| format.quirks.is_claim_complete)
         .any(|is_claim_complete| is_claim_complete(record))
-}
-
-/// Returns whether a document on one line, which was parsed already, has the fields at its top. It
-/// must be parsed by [`parse_top_fields`] if it has messages, was cut, or follows another value.
-fn has_top_fields(beginning: &[u8], document: &serde_json::Value) -> bool {
-    let is_whole = beginning.len() <= MAX_DOCUMENT_BYTES;
-    let has_messages = document.as_object().is_none_or(|fields| fields.contains_key(MESSAGES_KEY));
-    is_whole && !has_messages && beginning.trim_ascii_start().starts_with(b"{")
 }
 
 /// Returns the scalar fields at the top of a document that may be cut anywhere, and its first
@@ -220,24 +205,5 @@ mod tests {
             );
         }
         assert!(shortened > 0, "no sample is longer than its claim needs");
-    }
-
-    /// Both ways to get the fields of a document on one line give the same.
-    #[test]
-    fn a_parsed_document_has_the_fields_of_one_that_is_parsed_again() {
-        for line in [
-            r#"{"a":1,"b":{"c":[1,"x"]},"a":2}"#,
-            r#" {"sessionId":"s","messages":[{"id":1},{"id":2}]}"#,
-            r#"{"a":1} and more"#,
-            r#"5 {"a":1}"#,
-            "{}",
-        ] {
-            let mut values = serde_json::Deserializer::from_str(line).into_iter();
-            let values = values.by_ref().map_while(Result::ok);
-            let objects: Vec<_> = values.filter(serde_json::Value::is_object).collect();
-            if has_top_fields(line.as_bytes(), &objects[0]) {
-                assert_eq!(objects[0].as_object(), parse_top_fields(line).as_ref(), "{line}");
-            }
-        }
     }
 }

@@ -2,13 +2,11 @@
 
 mod folder_walk;
 mod log_head;
-mod open_folder;
 pub(crate) mod presence;
 mod raw_log;
 mod reach;
 mod real_path;
 pub mod sniff;
-mod sorted_files;
 pub(crate) mod walk;
 
 pub use self::folder_walk::is_log_name;
@@ -17,6 +15,4 @@ pub use self::raw_log::{RawLog, is_log_file};
 pub(crate) use self::reach::find_obstacle;
 pub use self::reach::{find_file, is_absent};
 pub use self::real_path::real_path;
-pub use self::walk::{
-    Discovery, UnsortedDiscovery, default_roots, discover, discover_changed, discover_observed,
-};
+pub use self::walk::{Discovery, default_roots, discover, discover_changed, discover_observed};

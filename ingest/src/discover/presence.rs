@@ -1,20 +1,19 @@
 //! Finds known logs again by the keys under which the store has them.
 
-use std::path::{MAIN_SEPARATOR, Path, PathBuf};
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use super::open_folder::OpenFolder;
 use super::reach::{find_file, find_obstacle};
-use super::walk::{Discovery, discover};
+use super::walk::{Discovery, RealFolders, discover};
 use crate::provider::assemblies;
-use crate::source::candidate::LogCandidate;
+use crate::source::candidate::{FileState, LogCandidate};
 
 /// Number of known logs that a thread examines before it takes others.
 const LOGS_AT_A_TIME: usize = 1000;
 
 /// Finds the logs that the store knows by these keys, plain or compressed, each at its own path, and
 /// keeps those for which `is_unchanged` is false. Logs that do not exist are left out. A database is
-/// found with all its sessions. It takes the least time if the logs of a folder follow each other.
+/// found with all its sessions.
 pub fn discover_known(
     keys: &[&str],
     is_unchanged: &(dyn Fn(&LogCandidate) -> bool + Sync),
@@ -29,7 +28,7 @@ pub fn discover_known(
         found
     };
     let threads = std::thread::available_parallelism().map_or(1, usize::from).min(parts.len());
-    let KnownFiles { files, mut others } = std::thread::scope(|scope| {
+    let KnownFiles { files, mut others, .. } = std::thread::scope(|scope| {
         let handles: Vec<_> = (1..threads).map(|_| scope.spawn(examine)).collect();
         let mut found = examine();
         for handle in handles {
@@ -54,25 +53,18 @@ struct KnownFiles {
     files: Vec<LogCandidate>,
     /// The paths of the other logs that exist.
     others: Vec<PathBuf>,
+    folders: RealFolders,
 }
 
 impl KnownFiles {
     /// Examines each log once if it is a plain file at its own path, as most are.
     fn examine(&mut self, keys: &[&str], is_unchanged: &(dyn Fn(&LogCandidate) -> bool + Sync)) {
-        let mut last: Option<(&str, Option<OpenFolder>)> = None;
         for key in keys {
-            let (folder, name) = key.rsplit_once(MAIN_SEPARATOR).unwrap_or(("", key));
-            let opened = match last.take() {
-                Some((path, opened)) if path == folder => opened,
-                Some(_) | None => OpenFolder::open_real(Path::new(folder)),
-            };
-            let state = opened.as_ref().and_then(|folder| folder.examine(name).ok().flatten());
-            last = Some((folder, opened));
-
             let path = Path::new(key);
             let is_assembled = || assemblies().any(|assembly| assembly.has_source(path));
-            match state {
-                Some(state) if !is_assembled() => {
+            match self.folders.find_real_file(path) {
+                Some(metadata) if !is_assembled() => {
+                    let state = FileState::of_metadata(&metadata);
                     let file = LogCandidate::new(path.to_owned(), state);
                     if !is_unchanged(&file) {
                         self.files.push(file);

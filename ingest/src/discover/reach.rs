@@ -9,8 +9,8 @@ use crate::source::container::log_paths;
 /// Finds the file of the log that the store knows as `key`: plain, compressed, or the database of a
 /// session. `None` if it does not exist.
 pub fn find_file(key: &str) -> Option<PathBuf> {
-    let database = key.rsplit_once('#').map_or(key, |(database, _)| database);
-    let mut paths = log_paths(Path::new(key)).into_iter().chain([database.into()]);
+    let database = shared_database(key).map(PathBuf::from);
+    let mut paths = log_paths(Path::new(key)).into_iter().chain(database);
     paths.find(|path| path.exists())
 }
 
@@ -56,4 +56,24 @@ pub(super) fn shared_database(key: &str) -> Option<&str> {
     let (database, _) = key.rsplit_once('#')?;
     let mut shared = assemblies().filter(|assembly| assembly.shares_file);
     shared.any(|assembly| assembly.has_source(database.as_ref())).then_some(database)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn only_a_database_has_sessions_after_a_number_sign() {
+        let dir = tempfile::tempdir().expect("tempdir");
+        let key = |path: &str| dir.path().join(path).to_string_lossy().into_owned();
+        fs::create_dir_all(dir.path().join("harbor/sessions")).expect("creates");
+        let database = dir.path().join("harbor/sessions/sessions.db");
+        fs::write(&database, "").expect("writes");
+
+        assert_eq!(find_file(&key("harbor#1/log.jsonl")), None);
+        assert_eq!(find_file(&key("harbor#1")), None);
+        assert_eq!(find_file(&key("harbor/sessions/sessions.db#1")), Some(database));
+    }
 }

@@ -10,7 +10,6 @@ use schemas::problem::{Problem, ProblemKind};
 use super::folder_walk::{FileFilter, FolderWalk, walk_below};
 use super::reach::{find_obstacle, is_absent, shared_database};
 use super::real_path::real_path;
-use super::sorted_files::group_by_folder;
 use crate::provider::format::AgentFolders;
 use crate::provider::{all_providers, assemblies, log_folders};
 use crate::source::candidate::{Container, FileState, LogCandidate};
@@ -53,59 +52,18 @@ pub fn default_roots(places: &AgentFolders<'_>) -> Vec<PathBuf> {
 /// # Ok::<(), std::io::Error>(())
 /// ```
 pub fn discover(roots: &[PathBuf]) -> Discovery {
-    let mut found = discover_wanted(roots, &|_| true);
-    found.sort_files();
-    found
-}
-
-/// The files that [`discover_observed`] found, in no particular order. Sorting all logs of a machine
-/// takes time, and a caller that finds none changed needs no order.
-#[derive(Debug, Default)]
-pub struct UnsortedDiscovery {
-    found: Discovery,
-    is_sorted: bool,
-}
-
-impl UnsortedDiscovery {
-    /// Returns what was found. A log may be there twice: plain and compressed, or below two roots.
-    pub fn unsorted(&self) -> &Discovery {
-        &self.found
-    }
-
-    /// Leaves out files below `dir` like [`Discovery::without_folder`].
-    #[must_use]
-    pub fn without_folder(self, dir: &Path) -> Self {
-        Self { found: self.found.without_folder(dir), ..self }
-    }
-
-    /// Sorts the files, and keeps one of each log. Returns whether there were others.
-    pub fn remove_duplicates(&mut self) -> bool {
-        let count = self.found.files.len();
-        if !self.is_sorted {
-            self.found.sort_files();
-            self.is_sorted = true;
-        }
-        self.found.files.len() < count
-    }
-
-    /// Returns the same as [`discover`].
-    pub fn sort(mut self) -> Discovery {
-        self.remove_duplicates();
-        self.found
-    }
+    discover_observed(roots, &|_| ())
 }
 
 /// Walks `roots` like [`discover`], and calls `observe` with each file as soon as it is found, on
-/// several threads at once.
-pub fn discover_observed(
-    roots: &[PathBuf],
-    observe: &(dyn Fn(&LogCandidate) + Sync),
-) -> UnsortedDiscovery {
-    let found = discover_wanted(roots, &|file| {
+/// several threads at once. A log may be there twice: plain and compressed, or below two roots.
+pub fn discover_observed(roots: &[PathBuf], observe: &(dyn Fn(&LogCandidate) + Sync)) -> Discovery {
+    let mut found = discover_wanted(roots, &|file| {
         observe(file);
         true
     });
-    UnsortedDiscovery { found, is_sorted: false }
+    found.sort_files();
+    found
 }
 
 /// Walks `roots` like [`discover`], and keeps only the files that are not as they were: those for which
@@ -149,7 +107,7 @@ fn discover_wanted(roots: &[PathBuf], is_wanted: FileFilter<'_>) -> Discovery {
 /// Folders, each with whether its path is the real one. A server names thousands of files of few
 /// folders, and the system is asked for each part of a path that it resolves.
 #[derive(Default)]
-struct RealFolders(HashMap<PathBuf, bool>);
+pub(super) struct RealFolders(HashMap<PathBuf, bool>);
 
 impl RealFolders {
     /// Returns the metadata and the real path of a file or folder.
@@ -163,7 +121,7 @@ impl RealFolders {
 
     /// Returns the metadata of the file at a path that is its only one. `None` if there is no such file,
     /// or if it is not certain.
-    fn find_real_file(&mut self, path: &Path) -> Option<Metadata> {
+    pub(super) fn find_real_file(&mut self, path: &Path) -> Option<Metadata> {
         // Elsewhere a file may be found under several spellings of its name.
         if !cfg!(target_os = "linux") {
             return None;
@@ -216,7 +174,6 @@ impl Discovery {
     }
 
     fn sort_files(&mut self) {
-        self.files = group_by_folder(std::mem::take(&mut self.files));
         self.files.sort_by(LogCandidate::compare);
         // If a log exists both plain and compressed, the plain file counts: it may still grow.
         self.files.dedup_by(|later, first| later.has_key_of(first));

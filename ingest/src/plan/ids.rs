@@ -28,30 +28,19 @@ const SAFE_MARKS: &[u8] = b"-_.:~@+=/";
 pub(super) struct NewIds<'k, V> {
     /// The sessions of the store, by id.
     known: &'k HashMap<String, V>,
-    /// True if the logs have different ids, and the store is empty.
-    are_unique: bool,
     /// The ids assigned before, with the last number tried for each: many logs may claim one id.
     taken: HashMap<String, u32>,
 }
 
 impl<'k, V> NewIds<'k, V> {
-    /// Prepares to assign ids to logs with these native ids.
-    pub(super) fn new<'n>(
-        native_ids: impl Iterator<Item = &'n str> + Clone,
-        known: &'k HashMap<String, V>,
-    ) -> Self {
-        let are_unique = known.is_empty()
-            && native_ids.clone().all(is_safe_id)
-            && are_different(native_ids.map(|id| xxh3_64(id.as_bytes())));
-        Self { known, are_unique, taken: HashMap::new() }
+    /// Prepares to assign ids to new logs.
+    pub(super) fn new(known: &'k HashMap<String, V>) -> Self {
+        Self { known, taken: HashMap::new() }
     }
 
     /// Returns the native id, or the safe id that replaces it, with `~2`, `~3`, ... appended if it is
     /// taken.
     pub(super) fn assign(&mut self, native: &str) -> String {
-        if self.are_unique {
-            return native.to_owned();
-        }
         let base = safe_session_id(native).into_owned();
         // Most ids are their own.
         let base = match self.taken.entry(base) {
@@ -77,13 +66,6 @@ impl<'k, V> NewIds<'k, V> {
         self.taken.entry(id.clone()).or_insert(1);
         id
     }
-}
-
-/// Returns whether no two of these hashes are equal.
-pub(super) fn are_different(hashes: impl Iterator<Item = u64>) -> bool {
-    let mut hashes: Vec<_> = hashes.collect();
-    hashes.sort_unstable();
-    hashes.is_sorted_by(|before, after| before < after)
 }
 
 /// Returns whether a session id was assigned to a log that claims `native`.
@@ -142,7 +124,7 @@ mod tests {
     fn ids_that_are_taken_get_a_number_and_odd_ones_are_cleaned() {
         let known = ["known", "b", "b~3"].map(|id| (id.to_owned(), ()));
         let known = HashMap::from(known);
-        let mut ids = NewIds::new(["a"].into_iter(), &known);
+        let mut ids = NewIds::new(&known);
         assert_eq!(ids.assign("known"), "known~2");
         assert_eq!(ids.assign("a"), "a");
         assert_eq!(ids.assign("a"), "a~2");
@@ -159,21 +141,6 @@ mod tests {
         assert_eq!(ids.assign("a"), "a~5");
     }
 
-    #[test]
-    fn ids_without_equals_are_taken_as_they_are() {
-        let none = HashMap::<String, ()>::new();
-        let natives = ["a", "b", "a~2"];
-        let mut ids = NewIds::new(natives.into_iter(), &none);
-        assert!(ids.are_unique);
-        assert_eq!(natives.map(|native| ids.assign(native)), natives);
-
-        let natives = ["a", "b", "a"];
-        let mut ids = NewIds::new(natives.into_iter(), &none);
-        assert_eq!(natives.map(|native| ids.assign(native)), ["a", "b", "a~2"]);
-        assert!(!NewIds::new(["a b"].into_iter(), &none).are_unique);
-        let known = HashMap::from([("c".to_owned(), ())]);
-        assert!(!NewIds::new(["a"].into_iter(), &known).are_unique);
-    }
     #[test]
     fn ids_that_a_shell_could_run_are_replaced() {
         let agents = [

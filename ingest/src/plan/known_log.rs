@@ -24,18 +24,9 @@ pub(super) fn plan_known_log(
     file.modified_us = last_change_us(&file, Some(claim.provider));
     let session_id = row.session_id.clone().unwrap_or_default();
     PlannedLog {
-        file,
-        change,
-        relation: claim.relation,
-        claim,
-        content: None,
         session: known.sessions.get(&session_id).cloned(),
-        session_id,
-        parent_session_id: None,
-        ancestors: Vec::new(),
-        is_whole_copy: false,
-        reason: None,
         source: Some(Box::new(row.clone())),
+        ..PlannedLog::new(file, change, claim, session_id)
     }
 }
 

@@ -8,15 +8,13 @@ use std::path::Path;
 
 use schemas::Provider;
 use schemas::event::Relation;
-use xxhash_rust::xxh3::xxh3_64;
 
-use super::ids::{are_different, is_id_of, safe_session_id};
+use super::ids::{is_id_of, safe_session_id};
 use super::in_order::sort_by_ancestors;
 use super::original_order::{GroupedLog, originals_first};
 use super::planned_log::{Known, LogChange, PlannedLog};
 use super::record_keys::{RecordKey, RecordKeys};
 use super::relatives::{NewLogs, recorded_ancestors};
-use super::units::Units;
 use crate::provider::format::SessionClaim;
 use crate::provider::{base_of, format_of};
 
@@ -34,9 +32,6 @@ const MAX_FORK_STEPS: usize = 64;
 /// was read before stay settled, unless `news` concern it: a log that came later does not make it a
 /// copy.
 pub(crate) fn link_logs(logs: &mut [PlannedLog], known: &Known, news: &NewLogs) {
-    if known.sources.is_empty() && known.sessions.is_empty() && are_unrelated(logs) {
-        return;
-    }
     let links = find_links(logs, known, news);
     for (log, links) in logs.iter_mut().zip(links) {
         log.parent_session_id = links.parent_session_id;
@@ -46,17 +41,6 @@ pub(crate) fn link_logs(logs: &mut [PlannedLog], known: &Known, news: &NewLogs) 
             log.relation = Some(Relation::ForkedFrom);
         }
     }
-}
-
-/// Returns whether no log names a parent, and no two name one session or begin with one record or
-/// response. False for some logs of different agents, which then turn out to be unrelated, and for
-/// logs that may be copies of those of other agents.
-fn are_unrelated(logs: &[PlannedLog]) -> bool {
-    let claims = || logs.iter().map(|log| &log.claim);
-    claims().all(|claim| claim.parent.is_none() && !is_for_copies(claim.provider))
-        && are_different(claims().map(|claim| xxh3_64(claim.native_id.as_bytes())))
-        && are_different(claims().filter_map(|claim| claim.first_record))
-        && are_different(claims().filter_map(|claim| claim.first_response))
 }
 
 /// Returns the ids of the sessions of the logs in `logs`.
@@ -207,14 +191,9 @@ struct SessionGroups<'w> {
 
 impl<'w> SessionGroups<'w> {
     fn new(logs: &'w [PlannedLog], known: &'w Known, news: &NewLogs) -> Self {
-        // Both take about the same time, so they run in parallel.
-        let (by_native, (keys, by_record)) = std::thread::scope(|scope| {
-            let by_native = scope.spawn(|| group_by_native_id(logs, known));
-            let keys = join_record_keys(logs, known);
-            let by_record = group_by_first_record(logs, known, news, &keys);
-            (by_native.join(), (keys, by_record))
-        });
-        let by_native = by_native.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        let by_native = group_by_native_id(logs, known);
+        let keys = join_record_keys(logs, known);
+        let by_record = group_by_first_record(logs, known, news, &keys);
         let originals = originals_of_forks(logs, &by_native);
         let natives = collect_natives(logs, known);
         Self { by_native, keys, by_record, originals, natives }
@@ -338,9 +317,7 @@ fn group_by_native_id<'w>(logs: &'w [PlannedLog], known: &'w Known) -> SessionsB
     }
     for log in logs.iter().filter(|log| log.change == LogChange::New) {
         let key = (base_of(log.claim.provider), log.claim.native_id.as_str());
-        // Most logs have an id of their own, and a vector that grows from nothing has space for
-        // four.
-        by_native.entry(key).or_insert_with(|| Vec::with_capacity(1)).push(&*log.session_id);
+        by_native.entry(key).or_default().push(&*log.session_id);
     }
     by_native
 }
@@ -465,25 +442,18 @@ fn find_original<'w>(fork: &str, originals: &HashMap<&str, &'w str>) -> Option<&
 
 /// Groups logs that depend on each other into units, ancestors first. Units are sorted by time,
 /// oldest first.
-pub(crate) fn group_into_units(logs: Vec<PlannedLog>) -> Units {
-    if logs.iter().all(|log| log.ancestors.is_empty()) {
-        // The times are next to each other, so that most comparisons need no log.
-        let times = logs.iter().enumerate().map(|(at, log)| (log.file.modified_us, at));
-        let mut timed: Vec<_> = times.collect();
-        timed.sort_unstable_by(|(time, at), (other_time, other)| {
-            let by_path = || logs[*at].file.path.cmp(&logs[*other].file.path);
-            time.cmp(other_time).then_with(by_path).then(at.cmp(other))
-        });
-        let positions = timed.into_iter().map(|(_, at)| at).collect();
-        return Units::of_single_logs(logs, positions);
+pub(crate) fn group_into_units(logs: Vec<PlannedLog>) -> Vec<Vec<PlannedLog>> {
+    let groups = group_dependent_logs(&logs);
+    let mut logs: Vec<_> = logs.into_iter().map(Some).collect();
+    let mut units = Vec::with_capacity(groups.len());
+    for group in groups {
+        units.push(group.into_iter().filter_map(|at| logs[at].take()).collect::<Vec<_>>());
     }
-
-    let mut groups = group_dependent_logs(&logs);
-    groups.sort_by_cached_key(|group| {
-        let oldest_change = group.iter().map(|at| logs[*at].file.modified_us).min();
-        (oldest_change, group.first().map(|at| logs[*at].file.path.clone()))
+    units.sort_by_cached_key(|unit| {
+        let oldest_change = unit.iter().map(|log| log.file.modified_us).min();
+        (oldest_change, unit.first().map(|log| log.file.path.clone()))
     });
-    Units::of_groups(logs, &groups)
+    units
 }
 
 /// Groups the positions of logs that depend on each other, ancestors first.
@@ -499,15 +469,9 @@ fn group_dependent_logs(logs: &[PlannedLog]) -> Vec<Vec<usize>> {
         }
     }
 
-    let mut by_root: Vec<Vec<usize>> = Vec::new();
-    by_root.resize_with(groups.len(), Vec::new);
+    let mut by_root: Vec<Vec<usize>> = vec![Vec::new(); groups.len()];
     for at in 0..logs.len() {
-        let group = &mut by_root[find_root(&mut groups, at)];
-        // Most logs depend on no other, and a vector that grows from nothing has space for four.
-        if group.is_empty() {
-            group.reserve_exact(1);
-        }
-        group.push(at);
+        by_root[find_root(&mut groups, at)].push(at);
     }
     by_root.retain(|group| !group.is_empty());
     by_root.into_iter().map(|group| ancestors_first(logs, group)).collect()

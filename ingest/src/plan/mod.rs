@@ -13,7 +13,6 @@ pub(crate) mod planned_log;
 mod record_keys;
 pub(crate) mod relatives;
 mod run_plan;
-mod units;
 
 use std::cmp::Reverse;
 use std::collections::HashSet;
@@ -38,8 +37,6 @@ use self::lineage::{group_into_units, link_logs};
 pub use self::planned_log::{Known, LogChange, PlannedLog};
 use self::relatives::{MovedLogs, NewLogs, plan_gone_log, recorded_claim, schedule_rereads};
 pub use self::run_plan::Plan;
-pub use self::units::Units;
-pub(crate) use self::units::{Unit, UnitQueue};
 use crate::discover::Discovery;
 use crate::discover::presence::{find_candidate, is_gone};
 use crate::discover::sniff::{ClaimedLog, Sniffed, SniffedFiles, sniff, sniff_all};
@@ -71,7 +68,7 @@ enum Successor {
 /// // An empty store knows no file.
 /// let plan = plan(discover(&[dir.path().to_owned()]), &Known::default(), None);
 /// assert_eq!(plan.files, 1);
-/// let ids: Vec<_> = plan.units.logs().iter().map(|log| log.session_id.as_str()).collect();
+/// let ids: Vec<_> = plan.units.iter().flatten().map(|log| log.session_id.as_str()).collect();
 /// assert_eq!(ids, ["s1"]);
 /// # Ok::<(), std::io::Error>(())
 /// ```
@@ -219,8 +216,7 @@ impl Plan {
         } else {
             MovedLogs::new(known, logs, &self.settled)
         };
-        let native_ids = claims.iter().flatten().map(|log| log.claim.native_id.as_str());
-        let mut new_ids = NewIds::new(native_ids, &known.sessions);
+        let mut new_ids = NewIds::new(&known.sessions);
         logs.reserve(count);
         for ClaimedLog { mut file, claim, content } in claims.into_iter().flatten() {
             match moved_logs.take_match(&file, &claim) {
@@ -233,20 +229,9 @@ impl Plan {
                 }
                 Ok(None) => {
                     file.modified_us = last_change_us(&file, Some(claim.provider));
-                    logs.push(PlannedLog {
-                        session_id: new_ids.assign(&claim.native_id),
-                        file,
-                        change: LogChange::New,
-                        relation: claim.relation,
-                        claim,
-                        content,
-                        parent_session_id: None,
-                        ancestors: Vec::new(),
-                        is_whole_copy: false,
-                        reason: None,
-                        source: None,
-                        session: None,
-                    });
+                    let session_id = new_ids.assign(&claim.native_id);
+                    let log = PlannedLog::new(file, LogChange::New, claim, session_id);
+                    logs.push(PlannedLog { content, ..log });
                 }
                 Err(error) => self.report_unreadable(&file, &error),
             }

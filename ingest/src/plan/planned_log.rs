@@ -79,6 +79,30 @@ pub struct PlannedLog {
 }
 
 impl PlannedLog {
+    /// Plans to read a log into a session. The log is new and belongs to no other, until its other
+    /// fields say so.
+    pub(crate) fn new(
+        file: LogCandidate,
+        change: LogChange,
+        claim: SessionClaim,
+        session_id: String,
+    ) -> Self {
+        Self {
+            file,
+            change,
+            relation: claim.relation,
+            claim,
+            content: None,
+            session_id,
+            parent_session_id: None,
+            ancestors: Vec::new(),
+            is_whole_copy: false,
+            reason: None,
+            source: None,
+            session: None,
+        }
+    }
+
     /// Returns whether the session is an earlier version of another one, which has no log.
     pub(crate) fn is_earlier_version(&self) -> bool {
         self.relation == Some(Relation::EarlierVersionOf)

@@ -206,18 +206,9 @@ pub(crate) fn plan_gone_log(row: &SourceRow, known: &Known) -> Option<PlannedLog
         container: Container::Plain,
     };
     Some(PlannedLog {
-        file,
-        change: LogChange::Gone,
-        session_id: session.session_id.clone(),
-        parent_session_id: None,
-        relation: claim.relation,
-        claim,
-        content: None,
-        ancestors: Vec::new(),
-        is_whole_copy: false,
-        reason: None,
         source: Some(Box::new(row.clone())),
         session: Some(Arc::clone(session)),
+        ..PlannedLog::new(file, LogChange::Gone, claim, session.session_id.clone())
     })
 }
 
@@ -225,13 +216,12 @@ pub(crate) fn plan_gone_log(row: &SourceRow, known: &Known) -> Option<PlannedLog
 /// decoder read it or which id the log gave.
 pub(crate) fn recorded_claim(row: &SourceRow, session: &SessionRow) -> Option<SessionClaim> {
     Some(SessionClaim {
-        provider: row.provider?,
-        native_id: session.native_id.clone()?,
         agent_id: session.agent_id.clone(),
         parent: session.parent_session_id.clone(),
         relation: session.relation.as_ref().and_then(|relation| relation.parse().ok()),
         first_record: row.first_record.map(i64::cast_unsigned),
         first_response: row.first_response.map(i64::cast_unsigned),
+        ..SessionClaim::new(row.provider?, session.native_id.clone()?)
     })
 }
 

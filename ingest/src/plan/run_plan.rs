@@ -5,13 +5,13 @@ use std::collections::HashMap;
 use schemas::problem::Problem;
 use schemas::session::{SessionRow, SourceRow};
 
-use super::units::Units;
+use super::planned_log::PlannedLog;
 
 /// The work of one ingest run.
 #[derive(Debug, Default)]
 pub struct Plan {
-    /// The work, in units.
-    pub units: Units,
+    /// The logs to read, in units. Those of a unit are read one after the other, ancestors first.
+    pub units: Vec<Vec<PlannedLog>>,
     /// Rows that change without reading a file: empty, unknown, failed and vanished files.
     pub settled: Vec<SourceRow>,
     /// Rows of sessions whose log vanished, came back or received another id.

@@ -94,9 +94,7 @@ impl AliasRoot {
             Place::Config => vec![places.config_path(&path)],
             Place::Application => vec![places.application_path(&path)],
             Place::WindowsPackage if platform == Platform::Windows => {
-                let local = places.env_path("LOCALAPPDATA");
-                let local = local.unwrap_or_else(|| places.home_path("AppData/Local"));
-                vec![local.join("Packages").join(&*path)]
+                vec![places.local_path(&format!("Packages/{path}"))]
             }
             Place::MacHome | Place::WindowsPackage => Vec::new(),
             Place::Extension => places.editor_paths(&format!("globalStorage/{path}")),

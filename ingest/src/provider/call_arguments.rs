@@ -138,9 +138,9 @@ impl CallArguments {
 /// their files show.
 fn mask_arguments(redactor: &Redactor, object: &mut Json, arguments: &Arguments) {
     let decoded = arguments.decoded();
-    let mut shown = vec![decoded.text, decoded.command];
-    shown.extend(decoded.files.iter().map(String::as_str));
-    let secrets = find_secrets(redactor, &shown);
+    let shown = [decoded.text, decoded.command].into_iter();
+    let shown = shown.chain(decoded.files.iter().map(String::as_str));
+    let secrets: Vec<_> = shown.flat_map(|text| find_secrets(redactor, text, "")).collect();
     change_strings(object, &mut |text| {
         *text = mask_found_secrets(redactor, text, &secrets);
     });

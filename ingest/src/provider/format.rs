@@ -42,12 +42,9 @@ pub type IsSidecar = fn(&str, &dyn Fn(&str) -> bool) -> bool;
 
 /// Properties that few formats have. A format lists those that differ from [`Quirks::NONE`].
 pub struct Quirks {
-    /// Returns the file next to a log that has further facts about the session and may change
+    /// Returns the files next to a log that have further facts about the session and may change
     /// independently of the log.
-    pub companion: Option<fn(&Path) -> Option<PathBuf>>,
-    /// Returns the file next to a log that has its token counts and may change independently of the
-    /// log.
-    pub usage_file: Option<fn(&Path) -> PathBuf>,
+    pub companions: Option<fn(&Path) -> Vec<PathBuf>>,
     /// Returns whether a file of this name only repeats or describes the log next to it. Such a
     /// file is known, but not read.
     pub is_sidecar: Option<IsSidecar>,
@@ -83,8 +80,7 @@ pub struct Quirks {
 impl Quirks {
     /// The quirks of a plain format: every log is one file, and its extension identifies it.
     pub const NONE: Self = Self {
-        companion: None,
-        usage_file: None,
+        companions: None,
         is_sidecar: None,
         is_stored_elsewhere: None,
         is_log_name: None,
@@ -231,6 +227,14 @@ impl<'a> AgentFolders<'a> {
         }
     }
 
+    /// Returns a path below the folder in which programs of Windows keep what stays on the machine.
+    pub fn local_path(&self, path: &str) -> PathBuf {
+        let folder = self.env_path("LOCALAPPDATA");
+        with_native_separators(
+            &folder.unwrap_or_else(|| self.home_path("AppData/Local")).join(path),
+        )
+    }
+
     /// Returns the paths below the folders in which VS Code and the editors derived from it keep the
     /// files of a user.
     pub fn editor_paths(&self, path: &str) -> Vec<PathBuf> {
@@ -252,10 +256,8 @@ pub struct LogHead<'a> {
     /// The first objects of a file of lines; empty for a document over several lines. They end with
     /// the record that [completes a claim](Quirks::is_claim_complete), but are two if there are two.
     pub objects: Vec<serde_json::Value>,
-    /// The scalar fields at the top of a document; see [`Self::document`].
+    /// The fields at the top of a document; see [`Self::document`].
     pub fields: Option<serde_json::Map<String, serde_json::Value>>,
-    /// True if the first object is the document as a whole. `fields` is then `None`.
-    pub is_object: bool,
     /// True if the document is a list; `objects` then holds its first elements.
     pub is_list: bool,
 }
@@ -263,7 +265,12 @@ pub struct LogHead<'a> {
 impl LogHead<'_> {
     /// Returns the fields at the top of a document. `None` if the file is not a document.
     pub fn document(&self) -> Option<&serde_json::Map<String, serde_json::Value>> {
-        if self.is_object { self.objects.first()?.as_object() } else { self.fields.as_ref() }
+        self.fields.as_ref()
+    }
+
+    /// Returns the fields of the session in a document that is assembled from a `store`.
+    pub fn stored_info(&self, store: &str) -> Option<&serde_json::Value> {
+        self.document()?.get("info").filter(|info| info["store"] == store)
     }
 
     /// Returns the file's name without its last extension.
@@ -293,6 +300,19 @@ pub struct SessionClaim {
 }
 
 impl SessionClaim {
+    /// Creates the claim of a session without relations to others.
+    pub(crate) fn new(provider: Provider, native_id: impl Into<String>) -> Self {
+        Self {
+            provider,
+            native_id: native_id.into(),
+            agent_id: None,
+            parent: None,
+            relation: None,
+            first_record: None,
+            first_response: None,
+        }
+    }
+
     /// Returns the claim with its ids cleaned and redacted, as rows hold them. No log is an earlier
     /// version, whatever it says: those are in the store only.
     pub(crate) fn with_redacted_ids(self, redactor: Option<&Redactor>) -> Self {

@@ -98,13 +98,10 @@ pub(crate) fn is_sidecar(path: &Path) -> bool {
 }
 
 /// Returns the files next to a log that have more facts about its session and may change
-/// independently of the log: the [companion](format::Quirks::companion) and the
-/// [file with token counts](format::Quirks::usage_file).
+/// independently of the log.
 pub fn companion_paths(provider: Provider, log: &Path) -> Vec<PathBuf> {
-    let quirks = &format_of(provider).quirks;
-    let companion = quirks.companion.and_then(|companion| companion(log));
-    let usage = quirks.usage_file.map(|usage_file| usage_file(log));
-    companion.into_iter().chain(usage).filter(|path| path != log).collect()
+    let Some(companions) = format_of(provider).quirks.companions else { return Vec::new() };
+    companions(log).into_iter().filter(|path| path != log).collect()
 }
 
 /// Returns the files next to a log that exist and belong to its session: those of
@@ -129,8 +126,7 @@ pub fn files_next_to(provider: Provider, log: &Path, names: &[String]) -> Vec<Pa
 
 /// Returns whether logs of a provider may have files next to them with more facts about their sessions.
 pub(crate) fn has_companions(provider: Provider) -> bool {
-    let quirks = &format_of(provider).quirks;
-    quirks.companion.is_some() || quirks.usage_file.is_some()
+    format_of(provider).quirks.companions.is_some()
 }
 
 /// Returns the response that a request id of an event names. `None` if equal ids in two logs do not

@@ -4,15 +4,14 @@
 //! starts, it deletes logs that have not changed for that many days) and of Gemini CLI
 //! (`general.sessionRetention`). No documentation of another agent names such a setting.
 
-use std::fs::File;
-use std::io::Read as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use schemas::Provider;
 use serde_json::Value;
 
 use super::format::AgentFolders;
 use super::log_folders;
+use super::shared::sidecar;
 
 /// Maximum size in bytes of the settings of an agent.
 const MAX_SETTINGS_BYTES: u64 = 1 << 20;
@@ -39,14 +38,17 @@ pub fn log_retention(provider: Provider, places: &AgentFolders<'_>) -> Option<Lo
             folders.iter().filter_map(|logs| Some(logs.parent()?.join("settings.json")));
         let file = files.clone().find(|file| file.exists()).or_else(|| files.next())?;
         let setting = "cleanupPeriodDays";
-        let given = read_settings(&file).get(setting).and_then(Value::as_u64);
+        let given = sidecar::read_json(&file, MAX_SETTINGS_BYTES)
+            .unwrap_or_default()
+            .get(setting)
+            .and_then(Value::as_u64);
         // Versions differ in what 0 does. None of them deletes a log because of its age.
         let days = given.map_or(DEFAULT_DAYS, |days| u32::try_from(days).unwrap_or(u32::MAX));
         return (days > 0).then_some(LogRetention { days, setting, file });
     }
     if provider == Provider::Gemini {
         let file = places.home_path(".gemini/settings.json");
-        let settings = read_settings(&file);
+        let settings = sidecar::read_json(&file, MAX_SETTINGS_BYTES).unwrap_or_default();
         let given = settings.pointer("/general/sessionRetention");
         let given = given.unwrap_or(&Value::Null);
         if given.get("enabled") == Some(&Value::Bool(false)) {
@@ -59,14 +61,6 @@ pub fn log_retention(provider: Provider, places: &AgentFolders<'_>) -> Option<Lo
         return Some(LogRetention { days, setting: "general.sessionRetention.maxAge", file });
     }
     None
-}
-
-/// Returns the settings of an agent; null if there are none, or if they are not valid.
-fn read_settings(file: &Path) -> Value {
-    let mut text = String::new();
-    let read =
-        File::open(file).and_then(|file| file.take(MAX_SETTINGS_BYTES).read_to_string(&mut text));
-    read.ok().and_then(|_| serde_json::from_str(&text).ok()).unwrap_or_default()
 }
 
 /// Returns the whole days of an age such as `30d`, `24h`, `1w` or `2m`.

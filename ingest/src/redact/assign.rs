@@ -235,10 +235,7 @@ fn is_assigned_word(scan: &SecretScan<'_>, start: usize, is_set: bool, word: &st
         "export ", "-e ", "-e \"", "-e '", "--env ", "ENV ", ": ", "&& ", "; ", "|| ", "sudo ",
         "env ",
     ];
-    let mut line = start;
-    while !is_set && start - line < MAX_BETWEEN_BYTES && is_blank(scan.byte_before(line)) {
-        line -= 1;
-    }
+    let line = if is_set { start } else { scan.run_start(start, MAX_BETWEEN_BYTES, is_blank) };
     let is_line_start = line == 0 || scan.byte_before(line) == b'\n';
     (is_line_start || is_set && LEADS.iter().any(|lead| scan.has_text_before(start, lead)))
         && may_be_plain_password(word)
@@ -393,24 +390,11 @@ fn extended_name_end(scan: &SecretScan<'_>, end: usize) -> usize {
 
 /// Returns start and end of the name around `at`.
 fn name_around(scan: &SecretScan<'_>, at: usize) -> (usize, usize) {
-    let mut start = at;
-    while at - start < MAX_NAME_BYTES && is_name_byte(scan.byte_before(start)) {
-        start -= 1;
-    }
+    let mut start = scan.run_start(at, MAX_NAME_BYTES, is_name_byte);
     // The letter of an escape is not part of the name: `\nTOKEN=`.
-    if start < at
-        && scan.byte_before(start) == b'\\'
-        && matches!(scan.byte(start), b'n' | b'r' | b't')
-    {
+    if start < at && scan.is_escape_letter(start) {
         start += 1;
     }
-    while start < at && scan.byte(start) == b'-' {
-        start += 1;
-    }
-
-    let mut end = at;
-    while end - at < MAX_NAME_BYTES && is_name_byte(scan.byte(end)) {
-        end += 1;
-    }
-    (start, end)
+    let start = scan.skip_while(start, at - start, |byte| byte == b'-');
+    (start, scan.skip_while(at, MAX_NAME_BYTES, is_name_byte))
 }

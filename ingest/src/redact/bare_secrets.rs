@@ -5,7 +5,7 @@
 //! that excludes both.
 
 use super::scan::SecretScan;
-use super::seed_phrase::{find_listed_word, may_be_listed};
+use super::seed_phrase::find_listed_word;
 use super::{checksum_keys, seed_phrase};
 
 /// Distance in bytes between two examined bytes. The shortest phrase has twelve words of three
@@ -28,7 +28,6 @@ pub(super) fn mask_bare_secrets(scan: &mut SecretScan<'_>) {
 }
 
 /// A key or phrase that may include an examined byte.
-#[derive(Debug, PartialEq, Eq)]
 enum BareSecret {
     /// A key, which is a run from `start` to `end`.
     Key { start: usize, end: usize },
@@ -38,9 +37,6 @@ enum BareSecret {
 
 /// Masks the phrase or key that includes the byte at `at`.
 fn examine_place(scan: &mut SecretScan<'_>, at: usize) {
-    if is_in_other_word(scan.bytes(), at) {
-        return;
-    }
     match find_candidate(scan, at) {
         Some(BareSecret::Key { start, end }) => checksum_keys::mask_bare_key(scan, start, end),
         Some(BareSecret::Phrase { word_end }) => seed_phrase::mask_bare_phrase(scan, word_end),
@@ -82,70 +78,4 @@ fn find_candidate(scan: &SecretScan<'_>, at: usize) -> Option<BareSecret> {
     let is_listed = find_listed_word(word).is_some()
         || is_escaped && word.get(1..).and_then(find_listed_word).is_some();
     is_listed.then_some(BareSecret::Phrase { word_end })
-}
-
-/// Returns true if the byte at `at` is in a word that no phrase and no key has, as most bytes are.
-/// Examines sixteen bytes at once, and returns false if these do not decide.
-fn is_in_other_word(text: &[u8], at: usize) -> bool {
-    const ONES: u128 = u128::MAX / 0xff;
-    const HIGH: u64 = 0x8080_8080_8080_8080;
-    let window = at.checked_sub(MAX_WORD_BYTES).and_then(|start| text.get(start..));
-    let Some(window) = window.and_then(<[u8]>::first_chunk::<{ 2 * MAX_WORD_BYTES }>) else {
-        return false;
-    };
-    let bytes = u128::from_le_bytes(*window);
-    let lower = bytes | (0x20 * ONES);
-    // Adding 128 minus a letter sets the highest bit of bytes from that letter on.
-    let low = lower & (0x7f * ONES);
-    let from_a = low + (0x80 - u128::from(b'a')) * ONES;
-    let beyond_z = low + (0x80 - u128::from(b'z') - 1) * ONES;
-    let letters = from_a & !beyond_z & !bytes;
-
-    // The letters from the examined one on, and those before it.
-    let after = (!((letters >> 64) as u64) & HIGH).trailing_zeros() / 8;
-    let before = (!(letters as u64) & HIGH).leading_zeros() / 8;
-    let side = MAX_WORD_BYTES as u32;
-    if after == 0 || after == side || before == side {
-        return false;
-    }
-    let first = side - before;
-    let byte_before = (bytes >> (8 * (first - 1))) as u8;
-    let byte_behind = (bytes >> (8 * (side + after))) as u8;
-    if byte_before == b'\\' || byte_before.is_ascii_digit() || byte_behind.is_ascii_digit() {
-        return false;
-    }
-    let length = before + after;
-    length > side || !may_be_listed((lower >> (8 * first)) as u64 & u64::MAX >> (64 - 8 * length))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    proptest! {
-        #[test]
-        fn a_quick_look_excludes_no_candidate(
-            words in proptest::collection::vec("[a-cA-C]{1,12}|[a-z0-9]{1,4}|zoo|Abandon|absolute|nzoo|é", 1..12),
-            gaps in proptest::collection::vec("[ \\\\.,_@\\[0-9`{]{0,2}", 12),
-        ) {
-            let parts = words.iter().zip(&gaps);
-            let text: String = parts.flat_map(|(word, gap)| [word.as_str(), gap.as_str()]).collect();
-            let scan = SecretScan::new(&text, |_| Vec::new());
-            for at in 0..text.len() {
-                if is_in_other_word(text.as_bytes(), at) {
-                    prop_assert_eq!(find_candidate(&scan, at), None, "{} at {}", text, at);
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn most_words_need_no_second_look() {
-        let text = "Pending modules rewrote those strings, whose parsers skipped trailing spaces.";
-        let places = 8..text.len() - 8;
-        let letters = places.clone().filter(|at| text.as_bytes()[*at].is_ascii_alphabetic());
-        let decided = places.filter(|at| is_in_other_word(text.as_bytes(), *at));
-        assert!(decided.count() * 10 > letters.count() * 8);
-    }
 }

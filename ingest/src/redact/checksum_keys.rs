@@ -40,9 +40,7 @@ pub(super) fn mask_bitcoin_keys(scan: &mut SecretScan<'_>, at: usize) {
 /// Masks the letters and digits from `start` to `end` if they are a key.
 pub(super) fn mask_bare_key(scan: &mut SecretScan<'_>, start: usize, end: usize) {
     // The first letter may be that of an escape: `\nKx...`.
-    let is_escape =
-        scan.byte_before(start) == b'\\' && matches!(scan.byte(start), b'n' | b'r' | b't');
-    let start = start + usize::from(is_escape);
+    let start = start + usize::from(scan.is_escape_letter(start));
     if KEY_LENGTHS.contains(&(end - start))
         && FIRST_CHARS.contains(&scan.byte(start))
         && is_bitcoin_key(scan.slice(start, end))

@@ -16,7 +16,6 @@ use schemas::table::{Column, EVENTS, Masking, Table};
 use schemas::text_cells::TextCells;
 use serde_json::Value;
 
-use super::known_names::{KnownNames, MAX_NAME_BYTES};
 use super::redactor::Redactor;
 use super::scan::MASK;
 use super::secrets::{MaskedSecrets, mask_text};
@@ -34,10 +33,18 @@ const MAX_PARTS: usize = 16;
 /// its shape.
 const MIN_PART_BYTES: usize = 16;
 
+/// Maximum number of names remembered with their masked form. The rows of a log repeat its names,
+/// ids and paths.
+const MAX_KNOWN_NAMES: usize = 1024;
+
+/// Maximum length in bytes of a name that is remembered.
+const MAX_NAME_BYTES: usize = 256;
+
 /// Masks values of columns and remembers the values seen.
 #[derive(Default)]
 pub(crate) struct ColumnMasker {
-    known: KnownNames,
+    /// The masked form of each name, and its secrets; `None` if it equals the name.
+    known: HashMap<String, Option<(String, MaskedSecrets)>>,
 }
 
 impl ColumnMasker {
@@ -211,8 +218,8 @@ impl ColumnMasker {
         text: &str,
         found: &mut MaskedSecrets,
     ) -> Option<String> {
-        if let Some(known) = self.known.find(text) {
-            let (shown, secrets) = known?;
+        if let Some(known) = self.known.get(text) {
+            let (shown, secrets) = known.as_ref()?;
             found.extend(secrets.iter().cloned());
             return Some(shown.clone());
         }
@@ -222,7 +229,12 @@ impl ColumnMasker {
             let (shown, secrets) = mask_name_with_secrets(redactor, text);
             if shown == text { None } else { Some((shown, secrets)) }
         };
-        self.known.remember(text, shown.as_ref());
+        if text.len() <= MAX_NAME_BYTES {
+            if self.known.len() >= MAX_KNOWN_NAMES {
+                self.known.clear();
+            }
+            self.known.insert(text.to_owned(), shown.clone());
+        }
         let (shown, secrets) = shown?;
         found.extend(secrets);
         Some(shown)

@@ -107,10 +107,7 @@ const STORES: &[&str] = &[
 
 /// Returns whether one of [`STORES`] is the scheme before `at`.
 fn has_store_scheme(scan: &SecretScan<'_>, at: usize) -> bool {
-    let mut scheme = at;
-    while at - scheme < 12 && scan.byte_before(scheme).is_ascii_alphanumeric() {
-        scheme -= 1;
-    }
+    let scheme = scan.run_start(at, 12, |byte| byte.is_ascii_alphanumeric());
     STORES.contains(&scan.slice(scheme, at))
 }
 

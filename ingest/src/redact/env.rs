@@ -5,6 +5,7 @@
 //! an ordinary word; `PORT=3000` stays. In a text that contains nothing but settings, random values
 //! are masked under any name.
 
+use std::iter::successors;
 use std::ops::Range;
 
 use memchr::{memchr, memchr_iter, memrchr};
@@ -162,7 +163,8 @@ fn line_around(scan: &SecretScan<'_>, name: usize) -> Option<Range<usize>> {
     Some(start..line_end(bytes, start)?)
 }
 
-/// Returns the end of the line that begins at `start`, or `None` if the line is too long.
+/// Returns the end of the line that begins at `start`. `None` if the text ends before it, or if the
+/// line is too long.
 fn line_end(bytes: &[u8], start: usize) -> Option<usize> {
     let highest = bytes.len().min(start + MAX_LINE_BYTES);
     match memchr(b'\n', bytes.get(start..highest)?) {
@@ -182,64 +184,32 @@ fn line_start(bytes: &[u8], end: usize) -> Option<usize> {
 
 /// Returns whether another setting is next to the line, with nothing but remarks between them.
 fn has_neighbour(scan: &SecretScan<'_>, line: &Range<usize>) -> bool {
-    has_setting_above(scan, line.start) || has_setting_below(scan, line.end)
+    let bytes = scan.bytes();
+    let line_above = |below: &Range<usize>| {
+        let end = below.start.checked_sub(1)?;
+        Some(line_start(bytes, end)?..end)
+    };
+    let line_below = |above: &Range<usize>| {
+        let start = above.end + 1;
+        Some(start..line_end(bytes, start)?)
+    };
+    leads_to_setting(scan, successors(line_above(line), line_above))
+        || leads_to_setting(scan, successors(line_below(line), line_below))
 }
 
-/// Returns whether a setting is above the line that begins at `start`, with nothing but remarks
-/// between them.
-fn has_setting_above(scan: &SecretScan<'_>, start: usize) -> bool {
-    let mut start = start;
-    for _ in 0..MAX_DISTANCE_LINES {
-        let Some(end) = start.checked_sub(1) else { return false };
-        let Some(above) = line_start(scan.bytes(), end) else { return false };
-        start = above;
-        match LineKind::of(scan.slice(start, end)) {
-            LineKind::Setting => return true,
-            LineKind::Remark => {}
-            LineKind::Other => return false,
+/// Returns whether one of the next lines is a setting, with nothing but comments and blank lines
+/// before it.
+fn leads_to_setting(scan: &SecretScan<'_>, lines: impl Iterator<Item = Range<usize>>) -> bool {
+    for line in lines.take(MAX_DISTANCE_LINES) {
+        let line = scan.slice(line.start, line.end);
+        if SETTING.captures(line).is_some() {
+            return true;
         }
-    }
-    false
-}
-
-/// Returns whether a setting is below the line that ends at `end`, with nothing but remarks between
-/// them.
-fn has_setting_below(scan: &SecretScan<'_>, end: usize) -> bool {
-    let mut end = end;
-    for _ in 0..MAX_DISTANCE_LINES {
-        if end >= scan.len() {
+        if REMARK.captures(line).is_none() {
             return false;
         }
-        let start = end + 1;
-        let Some(below) = line_end(scan.bytes(), start) else { return false };
-        end = below;
-        match LineKind::of(scan.slice(start, end)) {
-            LineKind::Setting => return true,
-            LineKind::Remark => {}
-            LineKind::Other => return false,
-        }
     }
     false
-}
-
-/// The content of a line next to a setting.
-enum LineKind {
-    Setting,
-    /// A comment or a blank line.
-    Remark,
-    Other,
-}
-
-impl LineKind {
-    fn of(line: &str) -> Self {
-        if SETTING.captures(line).is_some() {
-            Self::Setting
-        } else if REMARK.captures(line).is_some() {
-            Self::Remark
-        } else {
-            Self::Other
-        }
-    }
 }
 
 /// Returns the offset of the value in the rest of a line, and its length. Returns `None` if the

@@ -291,8 +291,7 @@ fn mask_key(scan: &mut SecretScan<'_>, mask_start: usize, search_from: usize, ki
         at = scan.skip_while(run, search_end - run, is_base64);
         if at > run {
             // The letter of an escape is not part of the run: `\nMII`.
-            let is_escape =
-                scan.byte_before(run) == b'\\' && matches!(scan.byte(run), b'n' | b'r' | b't');
+            let is_escape = scan.is_escape_letter(run);
             let run_length = at - run - usize::from(is_escape);
             // A key that is cut off ends within a line.
             let between = scan.slice(end, run);

@@ -11,14 +11,14 @@ use super::anchors::Anchors;
 use super::command_rules::{ARGUMENT_RULES, COMMAND_RULES, PAIR_RULES, PRINTED_RULES};
 use super::context_rules::{CONTEXT_RULES, TEXT_RULES};
 use super::rule::{Recognizer, SecretRule};
-use super::scan::{MASK, Rank, SecretScan, SecretSpan};
+use super::scan::{Rank, SecretScan, SecretSpan, replace_ranges};
 use super::token_rules::TOKEN_RULES;
 use super::user_rule::{RuleError, UserRule, compile_user_rules};
 use super::{command, encoded, printed, token};
 
 /// Revision of the built-in rules. It is raised when the code of `redact` masks other texts than
 /// before. Stores are then re-read.
-const REVISION: u8 = 14;
+const REVISION: u8 = 15;
 
 /// Maximum number of rounds over one text. Masking in one round may expose a secret that was not
 /// found before, such as the last of tokens that touch. Usually there are two rounds, and the
@@ -188,18 +188,10 @@ fn replace_secrets(
     spans: &[SecretSpan<'_>],
     on_secret: &mut dyn FnMut(&str, &str),
 ) -> String {
-    let mut masked = String::with_capacity(text.len());
-    let mut copied_end = 0;
     for span in spans {
-        masked.push_str(text.get(copied_end..span.start).unwrap_or_default());
-        masked.push_str(MASK);
-        masked.push_str(span.kind);
-        masked.push(']');
-        copied_end = span.end;
         on_secret(span.kind, text.get(span.start..span.end).unwrap_or_default());
     }
-    masked.push_str(text.get(copied_end..).unwrap_or_default());
-    masked
+    replace_ranges(text, spans.iter().map(|span| (span.start..span.end, span.kind)))
 }
 
 /// Returns a hash of the built-in rules and those of the user.
@@ -241,6 +233,21 @@ mod tests {
         }
     }
 
+    /// Returns the anchors with which the sample of a rule is tried: all commands of a rule for
+    /// commands, and else the first one.
+    fn sample_anchors(rule: &SecretRule) -> &'static [&'static str] {
+        match rule.recognizer {
+            Recognizer::Command(_) | Recognizer::Pairs(_) | Recognizer::Argument(..) => {
+                rule.anchors
+            }
+            Recognizer::Token(_)
+            | Recognizer::Printed(_)
+            | Recognizer::PrintedSettings(_)
+            | Recognizer::Check(..)
+            | Recognizer::Text(..) => rule.anchors.get(..1).unwrap_or(&[""]),
+        }
+    }
+
     fn has_anchor(rule: &SecretRule, text: &str) -> bool {
         let anchors = rule.anchors.iter().map(|anchor| (*anchor, rule.is_in_any_case, ()));
         let mut is_found = rule.anchors.is_empty();
@@ -254,17 +261,24 @@ mod tests {
         let mut failures = Vec::new();
         for rule in all_rules() {
             let sample = rule.sample();
-            let text = [&*sample.before, &sample.secret, &sample.after].concat();
-            let (start, end) = (sample.before.len(), sample.before.len() + sample.secret.len());
-            let found = find_built_in(&text, "");
-            let is_masked = found.iter().any(|span| {
-                span.rule.is_some_and(|by| std::ptr::eq(by, &rule.kind))
-                    && (span.start, span.end, span.kind) == (start, end, sample.kind)
-            });
-            if !is_masked || !has_anchor(rule, &text) {
-                let spans: Vec<_> =
-                    found.iter().map(|span| (span.kind, span.start..span.end)).collect();
-                failures.push(format!("{text}: not masked: {spans:?}, wanted {start}..{end}"));
+            for anchor in sample_anchors(rule) {
+                // Another command of the rule takes the place of the first one.
+                let before = match rule.anchors.first() {
+                    Some(first) => sample.before.replacen(first, anchor, 1),
+                    None => sample.before.clone(),
+                };
+                let text = [&*before, &sample.secret, &sample.after].concat();
+                let (start, end) = (before.len(), before.len() + sample.secret.len());
+                let found = find_built_in(&text, "");
+                let is_masked = found.iter().any(|span| {
+                    span.rule.is_some_and(|by| std::ptr::eq(by, &rule.kind))
+                        && (span.start, span.end, span.kind) == (start, end, sample.kind)
+                });
+                if !is_masked || !has_anchor(rule, &text) {
+                    let spans: Vec<_> =
+                        found.iter().map(|span| (span.kind, span.start..span.end)).collect();
+                    failures.push(format!("{text}: not masked: {spans:?}, wanted {start}..{end}"));
+                }
             }
             let lookalike = rule.lookalike.replace(SecretRule::CUT, "");
             let masked = redactor.mask(&lookalike, &mut SecretCounts::default());
@@ -273,6 +287,30 @@ mod tests {
             }
         }
         assert!(failures.is_empty(), "{} failures\n{}", failures.len(), failures.join("\n"));
+    }
+
+    #[test]
+    fn words_and_settings_of_commands_are_not_masked() {
+        let redactor = Redactor::new(&[]).expect("the built-in rules");
+        for text in [
+            "mongosh -u admin -p --authenticationDatabase admin",
+            "keytool -list -keypass keystorePassword",
+            "7z a docs.7z -parameters",
+            "7z x backup-2026.7z -p\"$PASSPHRASE\" -y",
+            "find-generic-password -s harbor",
+            "# requirepass foobared",
+            "curl --oauth2-bearer \"$TOKEN\" https://a.example",
+            "kubectl create secret generic db --from-literal=user=mira",
+            "vault kv put secret/db password=@pw.txt",
+            "vault kv patch secret/db ttl=30m",
+            "supabase secrets:set DATABASE_URL=$DATABASE_URL",
+            "doctl secret create HOST=h.example",
+            "heroku config:set NODE_ENV=production PORT=3000",
+            "op item create --category login title=Harbor",
+            "printf %s \"aGFyYm9y\" | base64 -d",
+        ] {
+            assert_eq!(redactor.mask(text, &mut SecretCounts::default()), text);
+        }
     }
 
     #[test]

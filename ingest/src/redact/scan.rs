@@ -157,6 +157,11 @@ impl<'a> SecretScan<'a> {
         at.checked_sub(distance).map_or(0, |at| self.byte(at))
     }
 
+    /// Returns whether the byte at `at` is the letter of an escape, as in `\nword`.
+    pub(super) fn is_escape_letter(&self, at: usize) -> bool {
+        self.byte_before(at) == b'\\' && matches!(self.byte(at), b'n' | b'r' | b't')
+    }
+
     /// Returns a part of the text. It is empty if the range is outside the text or cuts a
     /// character.
     pub(super) fn slice(&self, start: usize, end: usize) -> &'a str {
@@ -225,11 +230,7 @@ impl<'a> SecretScan<'a> {
 
     /// Returns whether the `m` at `at` ends a terminal's colour code: `\u001b[1;31m`.
     fn is_colour_end(&self, at: usize) -> bool {
-        let mut digits_start = at;
-        while at - digits_start < 12 && matches!(self.byte_before(digits_start), b'0'..=b'9' | b';')
-        {
-            digits_start -= 1;
-        }
+        let digits_start = self.run_start(at, 12, |byte| matches!(byte, b'0'..=b'9' | b';'));
         let escape = digits_start.saturating_sub(1);
         self.byte_before(digits_start) == b'['
             && ["\u{1b}", "\\x1b", "\\x1B", "\\u001b", "\\u001B", "\\033", "\\e"]
@@ -395,6 +396,23 @@ pub(super) fn placeholders(text: &str) -> impl Iterator<Item = (Range<usize>, &s
         let (kind, _) = text.get(name_start..name_end)?.split_once(']')?;
         Some((start..name_start + kind.len() + 1, kind))
     })
+}
+
+/// Returns a text with placeholders in the place of these ranges, which are in order. Each has the
+/// kind of its secret.
+pub(super) fn replace_ranges<'k>(
+    text: &str,
+    ranges: impl Iterator<Item = (Range<usize>, &'k str)>,
+) -> String {
+    let mut masked = String::with_capacity(text.len());
+    let mut copied_end = 0;
+    for (range, kind) in ranges {
+        masked.push_str(text.get(copied_end..range.start).unwrap_or_default());
+        masked.extend([MASK, kind, "]"]);
+        copied_end = range.end;
+    }
+    masked.push_str(text.get(copied_end..).unwrap_or_default());
+    masked
 }
 
 /// Returns the kind of each placeholder in a text.

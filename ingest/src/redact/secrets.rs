@@ -7,7 +7,7 @@ use std::ops::Range;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::redactor::{Redactor, SecretCounts};
-use super::scan::{MASK, placeholders};
+use super::scan::{MASK, placeholders, replace_ranges};
 
 /// The secrets masked in a text: the kind and the hash of each.
 pub(crate) type MaskedSecrets = Vec<(String, u64)>;
@@ -77,35 +77,17 @@ pub(super) fn find_word<'t>(text: &'t str, secret: &'t str) -> impl Iterator<Ite
 
 /// Masks a secret wherever it occurs in `text` and returns the number of places.
 fn mask_word(text: &mut Cow<'_, str>, secret: &str, kind: &str) -> usize {
-    let mut masked = String::new();
-    let mut copied_end = 0;
-    let mut places = 0;
-    for Range { start: at, end } in find_word(text, secret) {
-        masked.push_str(&text[copied_end..at]);
-        masked.extend([MASK, kind, "]"]);
-        copied_end = end;
-        places += 1;
+    let places: Vec<_> = find_word(text, secret).map(|place| (place, kind)).collect();
+    let count = places.len();
+    if count > 0 {
+        *text = Cow::Owned(replace_ranges(text, places.into_iter()));
     }
-    if places > 0 {
-        masked.push_str(&text[copied_end..]);
-        *text = Cow::Owned(masked);
-    }
-    places
+    count
 }
 
-/// Returns the kind and the text of each secret in texts.
-pub(crate) fn find_secrets(redactor: &Redactor, texts: &[&str]) -> Vec<(String, String)> {
-    let mut secrets = Vec::new();
-    for text in texts {
-        redactor.mask_with(text, "", &mut |kind, secret| {
-            secrets.push((kind.to_owned(), secret.to_owned()));
-        });
-    }
-    secrets
-}
-
-/// Returns the kind and the text of each secret in the output of a command.
-pub(crate) fn find_secrets_in_output(
+/// Returns the kind and the text of each secret in a text. `printed_by` is the command whose output
+/// it is; empty if it is another text.
+pub(crate) fn find_secrets(
     redactor: &Redactor,
     text: &str,
     printed_by: &str,

@@ -4,6 +4,7 @@
 //! The words of the list of BIP 39 have three to eight letters, and none of them is an article or
 //! a preposition. A sentence has such words, or shorter ones, long before twelve words have passed.
 
+use std::collections::HashMap;
 use std::sync::LazyLock;
 
 use bip39::{Language, Mnemonic};
@@ -60,62 +61,30 @@ pub(super) fn mask_seed_phrase(scan: &mut SecretScan<'_>, at: usize) {
 
 /// Returns whether the name at `at` is the kind of a placeholder.
 fn is_in_placeholder(scan: &SecretScan<'_>, at: usize) -> bool {
-    let mut name = at;
-    while at - name < MAX_NAME_BYTES && is_name_byte(scan.byte_before(name)) {
-        name -= 1;
-    }
-    scan.has_text_before(name, MASK)
+    scan.has_text_before(scan.run_start(at, MAX_NAME_BYTES, is_name_byte), MASK)
 }
 
 /// Length of the longest word of the list in bytes.
 const MAX_LISTED_BYTES: usize = 8;
 
-/// log2 of the bits of [`HASHES`]: 8 KB, which stay in the nearest cache.
-const HASH_BITS: u32 = 16;
+/// The words of the list by their letters, with zeros behind them.
+static LISTED_WORDS: LazyLock<HashMap<[u8; MAX_LISTED_BYTES], &'static str>> =
+    LazyLock::new(|| {
+        let words = Language::English.word_list().iter();
+        words.filter_map(|word| Some((listed_key(word.as_bytes())?, *word))).collect()
+    });
 
-/// A bit for the hash of each word of the list.
-static HASHES: LazyLock<Vec<u64>> = LazyLock::new(|| {
-    let mut bits = vec![0; 1 << (HASH_BITS - 6)];
-    let words = Language::English.word_list().iter();
-    for packed in words.filter_map(|word| pack_word(word.as_bytes())) {
-        let hash = hash_word(packed);
-        if let Some(bits) = bits.get_mut(hash >> 6) {
-            *bits |= 1_u64 << (hash & 63);
-        }
-    }
-    bits
-});
-
-/// Returns whether the list may contain a word: a quick look that excludes nearly all others.
-/// `packed` is the word in lower case, its letters from the lowest byte up.
-pub(super) fn may_be_listed(packed: u64) -> bool {
-    let hash = hash_word(packed);
-    HASHES.get(hash >> 6).is_some_and(|bits| bits >> (hash & 63) & 1 == 1)
+/// Returns the key of a word in the list; `None` if it is longer than any of them.
+fn listed_key(word: &[u8]) -> Option<[u8; MAX_LISTED_BYTES]> {
+    let mut key = [0; MAX_LISTED_BYTES];
+    key.get_mut(..word.len())?.copy_from_slice(word);
+    key.make_ascii_lowercase();
+    Some(key)
 }
 
-/// Returns a word in lower case as a number; `None` if it is longer than [`MAX_LISTED_BYTES`].
-fn pack_word(word: &[u8]) -> Option<u64> {
-    if word.len() > MAX_LISTED_BYTES {
-        return None;
-    }
-    let letters = word.iter().rev();
-    Some(letters.fold(0, |packed, byte| packed << 8 | u64::from(byte.to_ascii_lowercase())))
-}
-
-/// Returns a hash of [`HASH_BITS`] bits.
-fn hash_word(packed: u64) -> usize {
-    (packed.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (u64::BITS - HASH_BITS)) as usize
-}
-
-/// Returns the word of the list that equals `word` in upper or lower case. The search in the list
-/// takes longer than the quick look before it.
+/// Returns the word of the list that equals `word` in upper or lower case.
 pub(super) fn find_listed_word(word: &[u8]) -> Option<&'static str> {
-    if !may_be_listed(pack_word(word)?) {
-        return None;
-    }
-    let lower = str::from_utf8(word).ok()?.to_ascii_lowercase();
-    let number = Language::English.find_word(&lower)?;
-    Language::English.word_list().get(usize::from(number)).copied()
+    LISTED_WORDS.get(&listed_key(word)?).copied()
 }
 
 /// Returns whether words of the list are a phrase: the last one contains the right checksum.
@@ -179,7 +148,7 @@ fn words_around(scan: &SecretScan<'_>, word_end: usize) -> Vec<PhraseWord> {
     let mut at = word_end;
     while words.len() < 2 * MAX_SIDE_WORDS {
         let mut start = scan.skip_while(at, MAX_BETWEEN_BYTES, is_bare_separator);
-        if scan.byte_before(start) == b'\\' && matches!(scan.byte(start), b'n' | b'r' | b't') {
+        if scan.is_escape_letter(start) {
             start = scan.skip_while(start + 1, MAX_BETWEEN_BYTES, is_bare_separator);
         }
         let end = scan.skip_while(start, 9, |byte| byte.is_ascii_alphabetic());
@@ -344,13 +313,6 @@ mod tests {
         for other in ["", "the", "aband", "abandonment"] {
             assert_eq!(find_listed_word(other.as_bytes()), None, "{other}");
         }
-    }
-
-    #[test]
-    fn few_other_words_may_be_listed() {
-        let packed = |word: &str| pack_word(word.as_bytes()).expect("a short word");
-        let others = (0..10_000).filter(|n| may_be_listed(packed(&format!("x{n}"))));
-        assert!(others.count() < 500);
     }
 
     #[test]

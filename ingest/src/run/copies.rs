@@ -121,7 +121,7 @@ pub(super) struct UnitRecords<'w> {
 
 impl<'w> UnitRecords<'w> {
     /// Creates the records of the logs of a unit, none of which has been read.
-    pub(super) fn of_unit(logs: impl Iterator<Item = &'w PlannedLog>) -> Self {
+    pub(super) fn of_unit(logs: &'w [PlannedLog]) -> Self {
         let mut records = Self::default();
         for log in logs {
             if log.is_earlier_version()

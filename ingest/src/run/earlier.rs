@@ -6,8 +6,8 @@
 //! from its start: no commit has the new rows of the log without the records that it lost.
 
 use std::collections::{HashMap, HashSet};
-use std::io::{self, Read};
-use std::ops::Range;
+use std::io;
+use std::ops::{ControlFlow, Range};
 
 use arrow::array::{Array, AsArray, RecordBatch, StringArray};
 use arrow::datatypes::TimestampMicrosecondType;
@@ -18,22 +18,21 @@ use schemas::table::EventColumn;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::copies::{ReadRecords, UnitRecords, surplus_records};
-use super::line_reading::LineReading;
-use super::records::{LogDecoder, decode_document, finish_lines, open_decoder};
+use super::line_reading::decode_log;
+use super::records::open_decoder;
 use super::report::EarlierVersion;
 use super::target::{LogCheckpoint, Sink, Target};
 use super::worker::{Worker, is_batch_full, session_row};
 use crate::plan::compare::is_of_this_decoder;
 use crate::plan::relatives::has_changed_ancestors;
 use crate::plan::{PlannedLog, path_aside};
-use crate::provider::format::{LineDecoder, LogReader, RecordTally};
+use crate::provider::format::LogReader;
 use crate::provider::{format_of, is_sidecar};
-use crate::source::container::{Content, MAX_DOCUMENT_BYTES, lock_giant_document};
+use crate::source::container::{Content, MAX_DOCUMENT_BYTES};
 use crate::source::fingerprint::Fingerprint;
-use crate::source::lines::LogLines;
 use crate::stream::batch::{EventBatch, EventCells};
 use crate::stream::replay::CopiedHistory;
-use crate::stream::{DocumentMessages, RecordAt, Stream, StreamState, is_copied, without_counts};
+use crate::stream::{DocumentMessages, Stream, StreamState, is_copied, without_counts};
 
 /// Number of events that are read at once.
 const EVENTS_AT_A_TIME: i32 = 1024;
@@ -197,12 +196,14 @@ impl<T: Target> Worker<'_, T> {
         source: &SourceRow,
     ) -> io::Result<Option<LogScan>> {
         let mut file = Content::open(&log.file)?;
-        if Fingerprint::is_unchanged(&mut file, source)? {
+        let format = format_of(log.claim.provider);
+        if Fingerprint::is_unchanged(&mut file, source)?
+            || !is_log_of_lines(log) && file.length()? > MAX_DOCUMENT_BYTES
+        {
             return Ok(None);
         }
         drop(file);
 
-        let format = format_of(log.claim.provider);
         let own = format.has_unique_ids.then(HashSet::new);
         let mut stream = Stream::new(
             log.claim.provider,
@@ -215,47 +216,17 @@ impl<T: Target> Worker<'_, T> {
         );
         stream.aliases = self.target.record_aliases();
         let mut scan = LogScan::default();
-        match open_decoder(log, &format.reader, &mut None) {
-            LogDecoder::Lines(decoder) => {
-                let lines = LogLines::of_size(Content::open(&log.file)?, 0, log.file.size);
-                self.scan_lines(lines, decoder, &mut stream, &mut scan)?;
-            }
-            LogDecoder::Document(read) => {
-                let _turn = lock_giant_document(log.file.size);
-                let mut file = Content::open(&log.file)?;
-                if file.length()? > MAX_DOCUMENT_BYTES {
-                    return Ok(None);
-                }
-                let mut bytes = Vec::new();
-                file.read_to_end(&mut bytes)?;
-                decode_document(&bytes, read, &mut stream, &mut RecordTally::default());
-            }
-        }
-        scan.add_events(&stream.take_rows(&self.schema, 0));
-        scan.hashes = stream.take_sequence();
-        Ok(Some(scan))
-    }
-
-    /// Reads the records of a log of lines.
-    fn scan_lines(
-        &self,
-        mut lines: LogLines<Content>,
-        decoder: Box<dyn LineDecoder>,
-        stream: &mut Stream,
-        scan: &mut LogScan,
-    ) -> io::Result<()> {
-        let mut reading = LineReading::new(decoder);
-        while let Some(line) = lines.next_line()? {
-            if reading.decode_line(line, stream).is_break() {
-                break;
-            }
+        let decoder = open_decoder(log, &format.reader, &mut None);
+        let open = |_: &mut Stream| Content::open(&log.file);
+        decode_log(decoder, open, log.file.size, 0, &mut stream, &mut |stream| {
             if is_batch_full(stream) {
                 scan.add_events(&stream.take_rows(&self.schema, 0));
             }
-        }
-        let end = RecordAt { offset: lines.offset(), length: 0, line: reading.cursor.line };
-        finish_lines(reading.decoder.as_mut(), end, stream);
-        Ok(())
+            ControlFlow::Continue(())
+        })?;
+        scan.add_events(&stream.take_rows(&self.schema, 0));
+        scan.hashes = stream.take_sequence();
+        Ok(Some(scan))
     }
 
     /// Counts the earlier versions of a log again: what it lost counts in them, and what it has again
@@ -509,15 +480,7 @@ impl<T: Target> Worker<'_, T> {
         let segment = sink.segment()?;
         let (model, confidence) = (session.model.clone(), session.usage_confidence.clone());
         let id = session.session_id.clone();
-        let mut stream = Stream::new(
-            session.provider,
-            without_counts(session),
-            StreamState::default(),
-            None,
-            CopiedHistory::default(),
-            None,
-            Box::default(),
-        );
+        let mut stream = Stream::for_count(without_counts(session), None, CopiedHistory::default());
         let mut copies = copies.into_iter();
         let mut batch = EventBatch::default();
         for range in event_ranges(events) {

@@ -2,24 +2,22 @@
 //! it known of each record what follows it: a prompt like "continue" is a copy if those around it are.
 
 use std::collections::HashSet;
-use std::io::{self, Read as _, Seek as _, SeekFrom};
+use std::io;
+use std::ops::ControlFlow;
 
-use super::checkpoint::{ReadCursor, SavedState};
-use super::line_reading::LineReading;
-use super::logs::is_inside_line;
-use super::records::{LogDecoder, decode_document, finish_lines, open_decoder};
+use super::checkpoint::SavedState;
+use super::line_reading::decode_log;
+use super::records::open_decoder;
 use super::report::ContinuedSession;
 use super::target::Target;
 use super::worker::{Worker, session_row};
 use crate::plan::PlannedLog;
-use crate::provider::format::{LineDecoder, RecordTally};
+use crate::provider::format::LogReader;
 use crate::provider::{base_of, format_of};
-use crate::source::container::{MAX_DOCUMENT_BYTES, lock_giant_document};
-use crate::source::lines::LogLines;
+use crate::source::container::MAX_DOCUMENT_BYTES;
 use crate::stream::forgotten::RecordFacts;
 use crate::stream::replay::CopiedHistory;
-use crate::stream::{ForgottenInLog, RecordAt, Stream, StreamState};
-use crate::text::json::Parser;
+use crate::stream::{ForgottenInLog, Stream, StreamState};
 use crate::text::names::truncate_name;
 
 impl<T: Target> Worker<'_, T> {
@@ -82,49 +80,21 @@ impl<T: Target> Worker<'_, T> {
         stream.aliases = self.target.record_aliases();
         stream.begin_probe(needs_texts);
         let reader = &format_of(log.claim.provider).reader;
-        match open_decoder(log, reader, &mut saved.cloned()) {
-            LogDecoder::Lines(decoder) => {
-                self.probe_lines(log, saved.is_some(), decoder, &mut stream)?;
-            }
-            LogDecoder::Document(read) => {
-                if log.file.size <= MAX_DOCUMENT_BYTES {
-                    let _turn = lock_giant_document(log.file.size);
-                    let mut bytes = Vec::new();
-                    self.open_content(log, &mut stream)?.read_to_end(&mut bytes)?;
-                    decode_document(&bytes, read, &mut stream, &mut RecordTally::default());
+        let decoder = open_decoder(log, reader, &mut saved.cloned());
+        let is_document = matches!(reader, LogReader::Document(_));
+        if !is_document || log.file.size <= MAX_DOCUMENT_BYTES {
+            let source = log.source.as_deref().filter(|_| saved.is_some());
+            let start = source.map_or(0, |row| row.consumed.cast_unsigned());
+            let progress = self.progress;
+            let open = |stream: &mut Stream| self.open_content(log, stream);
+            decode_log(decoder, open, log.file.size, start, &mut stream, &mut |_| {
+                if progress.is_cancelled() {
+                    ControlFlow::Break(())
+                } else {
+                    ControlFlow::Continue(())
                 }
-            }
+            })?;
         }
         Ok(stream.take_probe())
-    }
-
-    /// Decodes the lines of a log from its checkpoint, or from its start.
-    fn probe_lines(
-        &mut self,
-        log: &PlannedLog,
-        is_continued: bool,
-        decoder: Box<dyn LineDecoder>,
-        stream: &mut Stream,
-    ) -> io::Result<()> {
-        let source = log.source.as_deref().filter(|_| is_continued);
-        let start = source.map_or(0, |row| row.consumed.cast_unsigned());
-        let mut file = self.open_content(log, stream)?;
-        let is_line_counted = is_inside_line(&mut file, start)?;
-        file.seek(SeekFrom::Start(start))?;
-        let mut lines = LogLines::of_size(file, start, log.file.size.saturating_sub(start));
-        let mut reading = LineReading {
-            decoder,
-            parser: Parser::default(),
-            tally: RecordTally::default(),
-            cursor: ReadCursor { consumed: start, line: 0, objects: 0, is_at_end: false },
-            is_line_counted,
-        };
-        while let Some(line) = lines.next_line()? {
-            if reading.decode_line(line, stream).is_break() || self.progress.is_cancelled() {
-                break;
-            }
-        }
-        finish_lines(reading.decoder.as_mut(), RecordAt::default(), stream);
-        Ok(())
     }
 }

@@ -1,11 +1,15 @@
 //! The position in a log of lines that is being read, with its decoder.
 
+use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::ops::ControlFlow;
 
 use super::checkpoint::ReadCursor;
-use super::records::{decode_line_records, push_oversized_line};
+use super::records::{
+    LogDecoder, decode_document, decode_line_records, finish_lines, push_oversized_line,
+};
 use crate::provider::format::{LineDecoder, RecordTally};
-use crate::source::lines::LogLine;
+use crate::source::container::{Content, lock_giant_document};
+use crate::source::lines::{LogLine, LogLines};
 use crate::stream::{RecordAt, Stream};
 use crate::text::json::Parser;
 
@@ -97,4 +101,49 @@ impl LineReading {
     pub(super) fn position(&self) -> ReadCursor {
         ReadCursor { objects: self.cursor.objects + self.tally.objects, ..self.cursor }
     }
+}
+
+/// Decodes a document, or a log of lines from `start` on. `open` opens its content, which has
+/// `size` bytes. `after_line` is called after each line of a log of lines, and may end the
+/// reading.
+pub(super) fn decode_log(
+    decoder: LogDecoder,
+    open: impl FnOnce(&mut Stream) -> io::Result<Content>,
+    size: u64,
+    start: u64,
+    stream: &mut Stream,
+    after_line: &mut dyn FnMut(&mut Stream) -> ControlFlow<()>,
+) -> io::Result<()> {
+    let decoder = match decoder {
+        LogDecoder::Lines(decoder) => decoder,
+        LogDecoder::Document(read) => {
+            let _turn = lock_giant_document(size);
+            let mut bytes = Vec::new();
+            open(stream)?.read_to_end(&mut bytes)?;
+            decode_document(&bytes, read, stream, &mut RecordTally::default());
+            return Ok(());
+        }
+    };
+    let mut content = open(stream)?;
+    let mut reading = LineReading::new(decoder);
+    reading.is_line_counted = is_inside_line(&mut content, start)?;
+    content.seek(SeekFrom::Start(start))?;
+    let mut lines = LogLines::of_size(content, start, size.saturating_sub(start));
+    while let Some(line) = lines.next_line()? {
+        if reading.decode_line(line, stream).is_break() || after_line(stream).is_break() {
+            break;
+        }
+    }
+    let end = RecordAt { offset: lines.offset(), length: 0, line: reading.cursor.line };
+    finish_lines(reading.decoder.as_mut(), end, stream);
+    Ok(())
+}
+
+/// Returns whether `start` is inside a line: the byte before it is not a newline.
+pub(super) fn is_inside_line(file: &mut Content, start: u64) -> io::Result<bool> {
+    let Some(before) = start.checked_sub(1) else { return Ok(false) };
+    let mut byte = [0];
+    file.seek(SeekFrom::Start(before))?;
+    file.read_exact(&mut byte)?;
+    Ok(byte != *b"\n")
 }

@@ -1,25 +1,25 @@
 //! Decodes a log as an ingest does, to find the secrets in it with their text. Nothing is stored.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::io::{self, Read as _};
+use std::io;
+use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
 
 use schemas::session::SessionRow;
 use schemas::table::SESSIONS;
 
-use super::line_reading::LineReading;
+use super::line_reading::decode_log;
 use super::masked_target::add_counts;
-use super::records::{decode_document, finish_lines};
-use crate::provider::format::{LogReader, RecordTally, SessionClaim};
+use super::records::LogDecoder;
+use crate::provider::format::{LogReader, SessionClaim};
 use crate::provider::format_of;
 use crate::redact::columns::ColumnMasker;
 use crate::redact::{MaskedSecrets, Redactor};
-use crate::source::container::{Content, lock_giant_document};
-use crate::source::lines::LogLines;
+use crate::source::container::Content;
 use crate::stream::batch::events_schema;
 use crate::stream::replay::CopiedHistory;
-use crate::stream::{FoundSecret, RecordAliases, RecordAt, Stream, StreamState};
+use crate::stream::{FoundSecret, RecordAliases, Stream, StreamState};
 
 /// Number of events after which their rows are dropped.
 const EVENTS_AT_A_TIME: usize = 8192;
@@ -51,7 +51,7 @@ impl DecodedLog<'_> {
     ///
     /// # Errors
     /// Returns the errors of reading.
-    pub(crate) fn read_secrets(&self, mut content: Content, size: u64) -> io::Result<LogSecrets> {
+    pub(crate) fn read_secrets(&self, content: Content, size: u64) -> io::Result<LogSecrets> {
         let format = format_of(self.claim.provider);
         let session = SessionRow {
             session_id: self.claim.native_id.clone(),
@@ -71,15 +71,20 @@ impl DecodedLog<'_> {
         stream.aliases = Arc::clone(self.aliases);
         stream.collect_secrets();
         let mut found = ColumnSecrets::default();
-        match format.reader {
-            LogReader::Lines(_) => self.read_lines(content, size, &mut stream, &mut found)?,
-            LogReader::Document(read) => {
-                let _turn = lock_giant_document(size);
-                let mut bytes = Vec::new();
-                content.read_to_end(&mut bytes)?;
-                decode_document(&bytes, read, &mut stream, &mut RecordTally::default());
+        let decoder = match format.reader {
+            LogReader::Lines(open) => {
+                let mut decoder = open(self.claim, None);
+                decoder.prepare(Path::new(self.path));
+                LogDecoder::Lines(decoder)
             }
-        }
+            LogReader::Document(read) => LogDecoder::Document(read),
+        };
+        decode_log(decoder, |_| Ok(content), size, 0, &mut stream, &mut |stream| {
+            if stream.row_count() >= EVENTS_AT_A_TIME && !stream.is_call_expected() {
+                found.take_rows(stream, self.redactor);
+            }
+            ControlFlow::Continue(())
+        })?;
         found.take_rows(&mut stream, self.redactor);
 
         let secrets = stream.take_found_secrets();
@@ -94,31 +99,6 @@ impl DecodedLog<'_> {
             secrets,
             counts: counts.unwrap_or_default(),
         })
-    }
-
-    fn read_lines(
-        &self,
-        content: Content,
-        size: u64,
-        stream: &mut Stream,
-        found: &mut ColumnSecrets,
-    ) -> io::Result<()> {
-        let LogReader::Lines(open) = format_of(self.claim.provider).reader else { return Ok(()) };
-        let mut decoder = open(self.claim, None);
-        decoder.prepare(Path::new(self.path));
-        let mut lines = LogLines::of_size(content, 0, size);
-        let mut reading = LineReading::new(decoder);
-        while let Some(line) = lines.next_line()? {
-            if reading.decode_line(line, stream).is_break() {
-                break;
-            }
-            if stream.row_count() >= EVENTS_AT_A_TIME && !stream.is_call_expected() {
-                found.take_rows(stream, self.redactor);
-            }
-        }
-        let end = RecordAt { offset: lines.offset(), length: 0, line: reading.cursor.line };
-        finish_lines(reading.decoder.as_mut(), end, stream);
-        Ok(())
     }
 }
 

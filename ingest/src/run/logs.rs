@@ -4,19 +4,19 @@ use std::collections::HashSet;
 use std::io::{self, Cursor, Read, Seek, SeekFrom};
 use std::ops::ControlFlow;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use schemas::problem::{Problem, ProblemKind};
 use schemas::session::SourceRow;
 
 use super::checkpoint::{ReadCursor, SavedState};
 use super::copies::{ReadRecords, UnitRecords};
-use super::line_reading::LineReading;
+use super::line_reading::{LineReading, is_inside_line};
 use super::records::{DocumentDecoder, LogDecoder, decode_document, finish_lines, open_decoder};
 use super::target::{Sink, Target};
 use super::worker::{ReadError, Worker, is_batch_full, session_row};
 use crate::plan::relatives::has_changed_ancestors;
-use crate::plan::{LogChange, PlannedLog, Unit, UnitQueue};
+use crate::plan::{LogChange, PlannedLog};
 use crate::provider::format::{LineDecoder, RecordTally};
 use crate::provider::format_of;
 use crate::source::container::{
@@ -26,23 +26,24 @@ use crate::source::lines::LogLines;
 use crate::stream::{DocumentMessages, DroppedMessages, RecordAt, Stream, StreamState};
 
 impl<T: Target> Worker<'_, T> {
-    /// Does units of work until no unit remains. A worker without work opens no sink.
+    /// Reads units until none remains. The workers take them in their order: `next` is the position
+    /// of the next one. A worker without work opens no sink.
     pub(crate) fn run_units(
         &mut self,
-        units: &UnitQueue<'_>,
+        units: &[Vec<PlannedLog>],
+        next: &AtomicUsize,
         failed: &AtomicBool,
     ) -> Result<(), T::Error> {
-        let mut taken = units.take();
-        if taken.is_empty() {
+        let take_unit = || units.get(next.fetch_add(1, Ordering::Relaxed));
+        let mut taken = take_unit();
+        if taken.is_none() {
             return Ok(());
         }
 
         let mut sink = self.target.sink()?;
-        while !taken.is_empty() {
-            for unit in taken {
-                self.read_unit(unit, failed, &mut sink)?;
-            }
-            taken = units.take();
+        while let Some(unit) = taken {
+            self.read_unit(unit, failed, &mut sink)?;
+            taken = take_unit();
         }
         self.hand_over_read_logs(&mut sink)?;
         sink.finish()
@@ -51,13 +52,13 @@ impl<T: Target> Worker<'_, T> {
     /// Reads the logs of a unit, unless the run was ended.
     fn read_unit(
         &mut self,
-        unit: Unit<'_>,
+        unit: &[PlannedLog],
         failed: &AtomicBool,
         sink: &mut T::Sink,
     ) -> Result<(), T::Error> {
-        let mut records = UnitRecords::of_unit(unit.logs());
-        let has_relatives = unit.logs().len() > 1;
-        for log in unit.logs() {
+        let mut records = UnitRecords::of_unit(unit);
+        let has_relatives = unit.len() > 1;
+        for log in unit {
             if failed.load(Ordering::Relaxed) || self.progress.is_cancelled() {
                 break;
             }
@@ -413,15 +414,6 @@ impl<T: Target> Worker<'_, T> {
             message: format!("the file ends inside a record, after {} bytes of it", at.length),
         });
     }
-}
-
-/// Returns whether `start` is inside a line: the byte before it is not a newline.
-pub(super) fn is_inside_line(file: &mut Content, start: u64) -> io::Result<bool> {
-    let Some(before) = start.checked_sub(1) else { return Ok(false) };
-    let mut byte = [0];
-    file.seek(SeekFrom::Start(before))?;
-    file.read_exact(&mut byte)?;
-    Ok(byte != *b"\n")
 }
 
 /// Fails if a record of this reading changes rows of an earlier one that can be replaced.

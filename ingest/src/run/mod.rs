@@ -18,7 +18,7 @@ mod unknown_usage;
 mod worker;
 
 use std::collections::{HashMap, HashSet};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
@@ -32,7 +32,7 @@ pub use self::recount::ForgottenRecount;
 use self::report::IngestReport;
 pub use self::target::{LogCheckpoint, Progress, Sink, Target};
 use self::worker::Worker;
-use crate::plan::{Plan, UnitQueue};
+use crate::plan::Plan;
 use crate::redact::columns::ColumnMasker;
 use crate::redact::{MaskedSecrets, Redactor};
 use crate::stream::batch::events_schema;
@@ -145,11 +145,11 @@ pub fn run<T: Target>(
         report.files_failed += u64::from(problem.kind == ProblemKind::Unreadable);
         report.add_problem(problem);
     }
-    progress.set_total(plan.units.logs().len() as u64, plan.bytes);
+    progress.set_total(plan.units.iter().flatten().count() as u64, plan.bytes);
     write_settled_rows(&plan, masked_target)?;
 
     let workers = worker_count(&plan);
-    let units = UnitQueue::new(&plan.units);
+    let next_unit = AtomicUsize::new(0);
     let failed = AtomicBool::new(false);
     let error = Mutex::new(None);
     thread::scope(|scope| {
@@ -169,7 +169,7 @@ pub fn run<T: Target>(
                 parser: None,
                 shapes: HashSet::new(),
             };
-            if let Err(cause) = worker.run_units(&units, &failed) {
+            if let Err(cause) = worker.run_units(&plan.units, &next_unit, &failed) {
                 failed.store(true, Ordering::Relaxed);
                 error.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(cause);
             }
@@ -201,7 +201,7 @@ pub fn run<T: Target>(
 fn count_settled(plan: &Plan, report: &mut IngestReport) {
     // A log that continues under another name has not vanished.
     let mut moved = HashSet::new();
-    for log in plan.units.logs() {
+    for log in plan.units.iter().flatten() {
         if let Some(row) = &log.source
             && row.path != log.file.key()
         {

@@ -3,7 +3,6 @@
 
 use std::path::Path;
 
-use schemas::EventType;
 use schemas::problem::ProblemKind;
 
 use super::checkpoint::SavedState;
@@ -11,7 +10,7 @@ use super::unknown_usage::note_unknown_usage;
 use crate::plan::PlannedLog;
 use crate::provider::format::{LineDecoder, LogReader, RecordOutcome, RecordTally};
 use crate::source::panics::catch_panic;
-use crate::stream::{DecodedEvent, RecordAt, Stream};
+use crate::stream::{RecordAt, Stream};
 use crate::text::json::{LineItem, Parser};
 
 /// Decodes a document as a whole.
@@ -111,12 +110,7 @@ pub(crate) fn decode_document(
 pub(crate) fn push_oversized_line(at: RecordAt, stream: &mut Stream) {
     let message = format!("a line of {} bytes was not decoded", at.length);
     stream.begin_record(at, None, None);
-    let decoded = DecodedEvent {
-        subtype: Some("oversized_record"),
-        text: &message,
-        ..DecodedEvent::default()
-    };
-    stream.push(EventType::Notification, decoded);
+    stream.push_notification("oversized_record", &message);
     stream.push_problem(at, ProblemKind::OversizedRecord, message);
 }
 
@@ -132,8 +126,8 @@ mod tests {
     use crate::stream::StreamState;
     use crate::stream::replay::CopiedHistory;
     use crate::text::json::Value;
-    use schemas::Provider;
     use schemas::session::SessionRow;
+    use schemas::{EventType, Provider};
 
     /// Fails on records that say so.
     struct Brittle;
@@ -147,7 +141,7 @@ mod tests {
             out: &mut Stream,
         ) -> RecordOutcome {
             out.begin_record(at, None, None);
-            out.push(EventType::Message, DecodedEvent { text: "read", ..DecodedEvent::default() });
+            out.push_text(EventType::Message, "read");
             assert!(!raw.ends_with(b"bad\"}"), "a defect");
             RecordOutcome::Events
         }

@@ -15,7 +15,7 @@ use crate::provider::format_of;
 use crate::stream::batch::{EventBatch, EventCells};
 use crate::stream::forgotten::is_forgotten_event;
 use crate::stream::replay::CopiedHistory;
-use crate::stream::{Stream, StreamState, TitleFrom, is_title_of, without_counts};
+use crate::stream::{SessionRecount, Stream, is_title_of, without_counts};
 
 impl<T: Target> Worker<'_, T> {
     /// Rewrites the rows of a session, given the records that it may repeat (`history`) and those
@@ -33,11 +33,7 @@ impl<T: Target> Worker<'_, T> {
         let segment = sink.segment()?;
         let linked = session_row(log, true, segment);
         let own = format_of(log.claim.provider).has_unique_ids.then(HashSet::new);
-        let state = StreamState::default();
-        let provider = log.claim.provider;
-        let unused = Box::default();
-        let mut stream =
-            Stream::new(provider, without_counts(linked), state, own, history, None, unused);
+        let mut stream = Stream::for_count(without_counts(linked), own, history);
 
         let events = i32::try_from(session.events).unwrap_or(i32::MAX);
         let mut batch = EventBatch::default();
@@ -79,9 +75,9 @@ impl<T: Target> Worker<'_, T> {
 
 /// Counts a stored session again, some of whose events were forgotten.
 pub struct ForgottenRecount {
-    /// The session as it was.
-    before: SessionRow,
-    stream: Stream,
+    recount: SessionRecount,
+    /// The title of the session before.
+    title: Option<String>,
     /// True if the title is from an event that stays.
     keeps_title: bool,
 }
@@ -89,38 +85,30 @@ pub struct ForgottenRecount {
 impl ForgottenRecount {
     /// Begins with the row of a session.
     pub fn new(session: &SessionRow) -> Self {
-        let counted = SessionRow { title: None, ..without_counts(session.clone()) };
-        let state = StreamState::default();
-        let history = CopiedHistory::default();
-        let unused = Box::default();
-        let stream = Stream::new(session.provider, counted, state, None, history, None, unused);
-        Self { before: session.clone(), stream, keeps_title: false }
+        let untitled = SessionRow { title: None, ..session.clone() };
+        let recount = SessionRecount::new(&untitled);
+        Self { recount, title: session.title.clone(), keeps_title: false }
     }
 
     /// Counts the next event.
     pub fn add_event(&mut self, event: &EventRow) {
         // Tokens that another session counts are not counted here either.
-        self.stream.count_decided_event(event, event.is_replay);
+        self.recount.add_event(event);
         if is_forgotten_event(event) {
             return;
         }
-        if let Some(title) = &self.before.title {
+        if let Some(title) = &self.title {
             self.keeps_title |= is_title_of(title, &event.text);
         }
         if event.event_type == EventType::User {
-            self.stream.offer_title(TitleFrom::Prompt, &event.text);
+            self.recount.offer_prompt(&event.text);
         }
     }
 
     /// Returns the session. If its title is from an event that was forgotten, its first prompt names
     /// it.
     pub fn into_session(self) -> SessionRow {
-        let counted = self.stream.session_row();
-        SessionRow {
-            title: if self.keeps_title { self.before.title } else { counted.title },
-            model: self.before.model,
-            usage_confidence: self.before.usage_confidence,
-            ..counted
-        }
+        let session = self.recount.into_session();
+        SessionRow { title: if self.keeps_title { self.title } else { session.title }, ..session }
     }
 }

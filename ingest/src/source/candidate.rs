@@ -65,18 +65,6 @@ impl FileState {
             modified.map_or(0, |since| i64::try_from(since.as_micros()).unwrap_or(i64::MAX));
         Self { size: metadata.len(), modified_us }
     }
-
-    /// Returns the state of a file from the result of `stat`.
-    #[cfg(target_os = "linux")]
-    pub(crate) fn of_stat(stat: &rustix::fs::Stat) -> Self {
-        let micros = i64::try_from(stat.st_mtime_nsec / 1000).unwrap_or(0);
-        // A time before 1970 counts as unknown.
-        let modified_us = match stat.st_mtime {
-            ..0 => 0,
-            seconds => seconds.saturating_mul(1_000_000).saturating_add(micros),
-        };
-        Self { size: stat.st_size.cast_unsigned(), modified_us }
-    }
 }
 
 impl LogCandidate {

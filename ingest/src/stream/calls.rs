@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
 
+use super::recent::push_bounded;
 use crate::text::sanitize::clean;
 
 /// Maximum number of open calls remembered. Only damaged logs have more calls without a result.
@@ -18,7 +19,7 @@ pub(super) struct OpenCall {
     pub(super) id_hash: u64,
     pub(super) step: i32,
     pub(super) tool: Option<String>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty", with = "lines")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) files: Vec<String>,
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub(super) command: String,
@@ -42,25 +43,6 @@ pub(super) fn hash_call_id(id: &str) -> u64 {
     xxh3_64(id.as_bytes())
 }
 
-/// Saves paths as one string, one path per line.
-mod lines {
-    use serde::{Deserialize, Deserializer, Serialize as _, Serializer};
-
-    pub(super) fn serialize<S: Serializer>(
-        paths: &[String],
-        serializer: S,
-    ) -> Result<S::Ok, S::Error> {
-        paths.join("\n").serialize(serializer)
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
-        deserializer: D,
-    ) -> Result<Vec<String>, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        Ok(text.lines().map(str::to_owned).collect())
-    }
-}
-
 /// Open calls, in the order in which they were made.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
@@ -69,10 +51,7 @@ pub(super) struct OpenCalls(VecDeque<OpenCall>);
 impl OpenCalls {
     /// Remembers a call. If there are too many, the oldest is forgotten.
     pub(super) fn add_call(&mut self, call: OpenCall) {
-        if self.0.len() == MAX_OPEN_CALLS {
-            self.0.pop_front();
-        }
-        self.0.push_back(call);
+        push_bounded(&mut self.0, MAX_OPEN_CALLS, call);
     }
 
     /// Returns whether a call with this id waits for its result.
@@ -139,7 +118,7 @@ impl EarlyResults {
 }
 
 /// Returns the paths cleaned of invisible characters. A path with line breaks becomes one path per
-/// line, because saved states hold one path per line.
+/// line.
 pub(super) fn split_paths(files: &[String]) -> Vec<String> {
     let mut paths = Vec::with_capacity(files.len());
     for file in files {

@@ -186,6 +186,16 @@ impl Stream {
         }
     }
 
+    /// Creates a stream that counts the stored events of a session again. Its row has no counts.
+    pub(crate) fn for_count(
+        session: SessionRow,
+        own: Option<HashSet<u64>>,
+        history: CopiedHistory,
+    ) -> Self {
+        let state = StreamState::default();
+        Self::new(session.provider, session, state, own, history, None, Box::default())
+    }
+
     /// Marks all records that follow as copies of those of another log.
     pub(crate) fn set_whole_copy(&mut self) {
         self.is_whole_copy = true;

@@ -1,7 +1,7 @@
 //! Collects the secrets in the events of a log, with the records that they come from.
 
 use super::decoded_event::RecordAt;
-use crate::redact::{Redactor, find_secrets, find_secrets_in_output};
+use crate::redact::{Redactor, find_secrets};
 
 /// A secret in an event.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,13 +22,10 @@ pub(super) fn note_found_secrets(
     command: &str,
     files: &[String],
 ) {
-    let mut secrets = find_secrets_in_output(redactor, text, printed_by);
-    let columns: Vec<&str> =
-        std::iter::once(command).chain(files.iter().map(String::as_str)).collect();
-    secrets.extend(find_secrets(redactor, &columns));
-    found.extend(secrets.into_iter().map(|(kind, text)| FoundSecret {
-        offset: at.offset,
-        kind,
-        text,
-    }));
+    let mut secrets = find_secrets(redactor, text, printed_by);
+    for column in std::iter::once(command).chain(files.iter().map(String::as_str)) {
+        secrets.extend(find_secrets(redactor, column, ""));
+    }
+    let offset = at.offset;
+    found.extend(secrets.into_iter().map(|(kind, text)| FoundSecret { offset, kind, text }));
 }

@@ -15,8 +15,7 @@ use super::events::Stream;
 use super::forgotten::is_forgotten_event;
 use super::ledger::{LastRequests, Ledger};
 use super::replay::CopiedHistory;
-use super::session::prompt_title;
-use super::state::StreamState;
+use super::session::{TitleFrom, prompt_title};
 use crate::redact::SecretCounts;
 
 impl Stream {
@@ -54,7 +53,6 @@ impl Stream {
 
     /// Counts an event as the store has it, of which is known whether it is a copy.
     pub(crate) fn count_decided_event(&mut self, event: &EventRow, is_copy: bool) {
-        self.begin_stored_record(event);
         self.is_replay = is_copy;
         self.count_stored_event(event);
     }
@@ -134,11 +132,8 @@ impl CopyRecount {
     ) -> Self {
         let history = CopiedHistory::new(visible, has_ids, false);
         let own = has_ids.then(HashSet::new);
-        let state = StreamState::default();
-        let row = without_counts(session.clone());
-        let unused = Box::default();
         Self {
-            stream: Stream::new(session.provider, row, state, own, history, None, unused),
+            stream: Stream::for_count(without_counts(session.clone()), own, history),
             known: session.clone(),
             hidden,
             is_repeated: false,
@@ -170,8 +165,7 @@ impl CopyRecount {
         // without ids are found by their order, which depends on the session that has it.
         let has_ids = self.stream.own.is_some();
         let is_copy = self.is_repeated && (was_copy || !has_ids);
-        self.stream.is_replay = is_copy;
-        self.stream.count_stored_event(event);
+        self.stream.count_decided_event(event, is_copy);
         self.copies.push(is_copy);
         self.has_changed |= is_copy != was_copy;
         if was_copy && !is_copy {
@@ -289,17 +283,18 @@ impl SessionRecount {
     /// Begins with the session as it was counted before.
     pub fn new(session: &SessionRow) -> Self {
         let counted = without_counts(session.clone());
-        let state = StreamState::default();
-        let history = CopiedHistory::default();
-        let batch = Box::default();
-        let stream = Stream::new(session.provider, counted, state, None, history, None, batch);
+        let stream = Stream::for_count(counted, None, CopiedHistory::default());
         Self { before: session.clone(), stream }
     }
 
     /// Counts the next event.
     pub fn add_event(&mut self, event: &EventRow) {
-        self.stream.is_replay = event.is_replay;
-        self.stream.count_stored_event(event);
+        self.stream.count_decided_event(event, event.is_replay);
+    }
+
+    /// Offers a prompt as the title of the session. It names a session without a title.
+    pub(crate) fn offer_prompt(&mut self, text: &str) {
+        self.stream.offer_title(TitleFrom::Prompt, text);
     }
 
     /// Returns the session with the new counts.

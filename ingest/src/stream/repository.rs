@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use crate::source::bounded_file::read_bounded_file;
@@ -67,10 +67,10 @@ pub fn find_origin(folder: &str) -> Option<String> {
 
 /// Derives the repository from a folder of worktrees in the path: one inside the repository
 /// (`.worktrees`, `.claude/worktrees`, `.git/worktrees`), or one next to it (`harbor.worktrees`,
-/// `harbor__worktrees`).
+/// `harbor__worktrees`). The path may be one of Windows.
 fn folder_of_worktrees(cwd: &str) -> Option<String> {
-    let at = cwd.find(&format!("{WORKTREES}/"))?;
-    let before = &cwd[..at];
+    let path = cwd.replace('\\', "/");
+    let before = &path[..path.find(&format!("{WORKTREES}/"))?];
 
     // Inside the repository, or else next to it.
     let mut folder = ["/.claude/", "/.git/", "/."].iter().find_map(|end| before.strip_suffix(end));
@@ -78,17 +78,18 @@ fn folder_of_worktrees(cwd: &str) -> Option<String> {
         let name = [".", "__"].iter().find_map(|sign| before.strip_suffix(sign));
         folder = name.filter(|name| !name.ends_with(['/', '.', '_', '-']));
     }
-    folder.filter(|folder| !folder.is_empty()).map(str::to_owned)
+    folder.filter(|folder| !folder.is_empty()).map(|folder| cwd[..folder.len()].to_owned())
 }
 
 /// Returns the address that a folder on this machine was cloned from: the `url` of the remote
 /// `origin` in git's configuration. `None` if the path is not absolute, if the configuration cannot
 /// be read or names no `origin`, or if that is a folder.
 fn read_origin_url(folder: &str) -> Option<String> {
-    if !Path::new(folder).is_absolute() {
+    let folder = Path::new(folder);
+    if !folder.is_absolute() {
         return None;
     }
-    let config = read_git_file(&Path::new(folder).join(".git/config"))?;
+    let config = read_git_file(&folder.join(".git/config"))?;
 
     let mut lines = config.lines().map(str::trim);
     lines.by_ref().find(|line| *line == r#"[remote "origin"]"#)?;
@@ -139,8 +140,9 @@ fn find_git_folder(cwd: &Path) -> Option<String> {
         }
         let pointer = read_git_file(&git)?;
         let target = pointer.strip_prefix("gitdir: ")?.trim();
-        let at = target.find("/.git/")?;
-        Some(target[..at].to_owned())
+        // Git writes slashes on Windows, too.
+        let folder: PathBuf = Path::new(&target[..target.find("/.git/")?]).components().collect();
+        Some(folder.to_string_lossy().into_owned())
     })
 }
 
@@ -171,6 +173,9 @@ mod tests {
             "/home/x/harbor__worktrees/fix",
         ] {
             assert_eq!(find_repository_folder(cwd).as_deref(), Some("/home/x/harbor"), "{cwd}");
+        }
+        for cwd in [r"C:\code\harbor\.claude\worktrees\fix", r"C:\code\harbor.worktrees\fix\src"] {
+            assert_eq!(find_repository_folder(cwd).as_deref(), Some(r"C:\code\harbor"), "{cwd}");
         }
         for cwd in
             ["/nowhere/at/all", "/nowhere/worktrees/fix", "/worktrees/fix", "/my-worktrees/x"]

@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 
 use schemas::session::SessionRow;
-use schemas::{Confidence, EventType};
+use schemas::{Confidence, EventType, Usage};
 
 use super::decoded_event::DecodedEvent;
 use super::events::Stream;
@@ -53,10 +53,41 @@ impl Stream {
         self.push(EventType::User, DecodedEvent { text, ..DecodedEvent::default() });
     }
 
+    /// Adds an event that is nothing but a text to the present step.
+    pub fn push_text(&mut self, kind: EventType, text: &str) {
+        self.push(kind, DecodedEvent { text, ..DecodedEvent::default() });
+    }
+
+    /// Adds an event that is nothing but a text to a given step.
+    pub fn push_text_in_step(&mut self, kind: EventType, step: i32, text: &str) {
+        self.push_in_step(kind, step, DecodedEvent { text, ..DecodedEvent::default() });
+    }
+
     /// Adds a notification that is nothing but a text of this kind.
     pub fn push_notification(&mut self, subtype: &str, text: &str) {
-        let decoded = DecodedEvent { subtype: Some(subtype), text, ..DecodedEvent::default() };
+        self.push_notice(subtype, text, None);
+    }
+
+    /// Adds a notification that may report an error. `is_error` is `None` if the log does not say.
+    pub fn push_notice(&mut self, subtype: &str, text: &str, is_error: Option<bool>) {
+        let subtype = Some(subtype);
+        let decoded = DecodedEvent { subtype, text, is_error, ..DecodedEvent::default() };
         self.push(EventType::Notification, decoded);
+    }
+
+    /// Adds the tokens of a request, unless there are none. Returns whether there are.
+    pub fn push_usage(
+        &mut self,
+        usage: Usage,
+        cost: Option<f64>,
+        request_id: Option<&str>,
+    ) -> bool {
+        let has_tokens = usage.total() > 0;
+        if has_tokens {
+            let decoded = DecodedEvent { usage, cost, request_id, ..DecodedEvent::default() };
+            self.push(EventType::TokenUsage, decoded);
+        }
+        has_tokens
     }
 
     /// Offers a title. Prompts of copied history name the session only while it has no title of its

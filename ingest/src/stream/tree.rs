@@ -5,6 +5,8 @@ use std::collections::VecDeque;
 
 use serde::{Deserialize, Serialize};
 
+use super::recent::push_bounded;
+
 /// Maximum number of entries remembered.
 const MAX_ENTRIES: usize = 8192;
 
@@ -66,10 +68,11 @@ impl Tree {
             self.runs.push(TreeRun { begins: now, on });
         }
 
-        if self.entries.len() == MAX_ENTRIES {
-            self.entries.pop_front();
-        }
-        self.entries.push_back(TreeEntry { id, begins: now, run: self.runs.len() - 1 });
+        push_bounded(
+            &mut self.entries,
+            MAX_ENTRIES,
+            TreeEntry { id, begins: now, run: self.runs.len() - 1 },
+        );
         on.is_some().then(|| self.abandoned_ranges())
     }
 

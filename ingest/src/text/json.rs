@@ -228,6 +228,11 @@ pub trait JsonFields<'a>: Sized {
     /// overflow.
     fn int(&self, key: &str) -> Option<i64>;
 
+    /// Returns a number like [`Self::int`], such as the code with which a process ended.
+    fn int32(&self, key: &str) -> Option<i32> {
+        i32::try_from(self.int(key)?).ok()
+    }
+
     /// Returns a cost in US dollars. Agents write 0 where they know no price, and where a subscription
     /// pays; that is `None`.
     fn cost(&self, key: &str) -> Option<f64> {

@@ -121,6 +121,13 @@ pub(crate) fn append_content(content: Value<'_>, out: &mut String) {
     }
 }
 
+/// Appends the content in a field of a message or tool result, if it has the field.
+pub(crate) fn append_field(message: Value<'_>, key: &str, out: &mut String) {
+    if let Some(content) = message.field(key) {
+        append_content(content, out);
+    }
+}
+
 /// Returns whether a text block only marks the place of an image.
 pub(crate) fn is_image_tag(text: &str) -> bool {
     text == "</image>" || text.starts_with("<image name=")
@@ -149,7 +156,7 @@ pub(crate) fn append_block(block: Value<'_>, out: &mut String) {
 }
 
 /// Appends `[image/png 48213 bytes]` for base64 data.
-fn append_binary_summary(kind: Option<&str>, base64: Option<&str>, out: &mut String) {
+pub(crate) fn append_binary_summary(kind: Option<&str>, base64: Option<&str>, out: &mut String) {
     let data = base64.unwrap_or("");
     let padding = data.bytes().rev().take(2).filter(|b| *b == b'=').count();
     let bytes = (data.len() / 4 * 3).saturating_sub(padding);

@@ -308,3 +308,33 @@ fn an_unfinished_change_with_a_rollback_journal_is_not_read() {
     let found = prompts(&memory, sample.session);
     assert_eq!(found.last().map(String::as_str), Some("One more thing."));
 }
+
+#[test]
+fn a_call_that_failed_names_its_folder_as_well() {
+    let sample = DATABASES.iter().find(|sample| sample.path.starts_with("cursoride"));
+    let sample = sample.expect("a sample");
+    let (dir, path) = copy(sample);
+    let change = r#"UPDATE cursorDiskKV SET value = json_set(value,
+        '$.toolFormerData.result', '{"output":"x","resultingWorkingDirectory":"/srv/pier"}',
+        '$.toolFormerData.error', '{"clientVisibleErrorMessage":"failed"}')
+        WHERE key LIKE 'bubbleId:8c3f51d0%:5a70f9c3%';
+        UPDATE composerHeaders SET value = json_remove(value, '$.workspaceIdentifier')"#;
+    Connection::open(&path).expect("opens").execute_batch(change).expect("updates");
+    let memory = Memory::default();
+    memory.ingest(dir.path());
+    assert_eq!(memory.session(sample.session).cwd.as_deref(), Some("/srv/pier"));
+}
+
+#[test]
+fn a_call_with_the_name_of_the_ledger_is_not_a_row_of_it() {
+    let sample = DATABASES.iter().find(|sample| sample.path.starts_with("goose"));
+    let sample = sample.expect("a sample");
+    let (dir, path) = copy(sample);
+    let change = r#"DELETE FROM usage_ledger;
+        UPDATE messages SET content_json = replace(content_json, '"arguments":{',
+        '"arguments":{"table":"usage_ledger",') WHERE id = 2"#;
+    Connection::open(&path).expect("opens").execute_batch(change).expect("updates");
+    let memory = Memory::default();
+    memory.ingest(dir.path());
+    assert_eq!(memory.session(sample.session).usage().input, Some(15560));
+}

@@ -339,6 +339,21 @@ fn older_tables_and_foreign_databases_are_read_as_far_as_they_go() {
 }
 
 #[test]
+fn rows_that_lost_their_session_are_reported() {
+    let lost = "INSERT INTO messages (session_id, role, content, timestamp)
+            VALUES ('lost', 'user', 'Hello', 1001);
+        INSERT INTO session_model_usage (session_id, model) VALUES ('lost', 'big')";
+    let home = Home::new(&[CONVERSATION, lost]);
+    let memory = Memory::default();
+    let report = memory.ingest(home.path());
+    assert_eq!(texts(&memory, EventType::User), ["Fix the crane"]);
+    for table in ["`messages`", "`session_model_usage`"] {
+        let mut messages = report.problem_list.iter().map(|problem| &problem.message);
+        assert!(messages.any(|message| message.contains(table)), "{:?}", report.problem_list);
+    }
+}
+
+#[test]
 fn huge_messages_are_left_out_and_nothing_is_written() {
     let giant = "INSERT INTO messages (session_id, role, content, timestamp)
         VALUES ('s1', 'tool', printf('%.*c', 70000000, 'x'), 1006),

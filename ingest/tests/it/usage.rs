@@ -527,3 +527,25 @@ fn requests_of_qwens_client_are_counted_from_its_telemetry() {
     let memory = ingest_claude(&[("q", log + &telemetry(5, "title", 5))]);
     assert_eq!(memory.sessions()[0].usage_confidence.as_deref(), Some("partial"));
 }
+
+#[test]
+fn the_sum_of_a_session_of_continue_counts_next_to_arguments_of_that_name() {
+    let call = r#"{"id":"c","function":{"name":"save","arguments":{"promptTokens":7}}}"#;
+    let message = |role: &str, more: &str| {
+        format!(r#"{{"message":{{"role":"{role}","content":"count","id":"{role}"{more}}}}}"#)
+    };
+    let log = |usage: &str| {
+        let answer = message("assistant", &format!(r#","toolCalls":[{call}]{usage}"#));
+        format!(
+            r#"{{"sessionId":"c-1","title":"t","workspaceDirectory":"/w","usage":{{"promptTokens":50,"completionTokens":5}},"history":[{},{answer}]}}"#,
+            message("user", "")
+        )
+    };
+    for (usage, input) in [("", 50), (r#","usage":{"promptTokens":40}"#, 40)] {
+        let dir = tempfile::tempdir().expect("tempdir");
+        write(&dir.path().join("c-1.json"), &log(usage), 1);
+        let memory = Memory::default();
+        memory.ingest(dir.path());
+        assert_eq!(memory.session("c-1").usage().input, Some(input), "{usage}");
+    }
+}

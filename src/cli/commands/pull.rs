@@ -11,6 +11,7 @@ use crate::config::user_settings::UserSettings;
 use crate::lake::{LakePlace, PullContent, PullFilter, PullReport, pull_sessions};
 use crate::update::write_lock::take_write_lock;
 use store::Verify;
+use tools::TimeRange;
 
 /// Maximum time to wait for another writer. A server ingests grown logs within moments.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(30);
@@ -65,14 +66,13 @@ pub(in crate::cli) fn run(flags: &PullFlags, context: &CommandContext<'_>) -> Co
 fn pull_once(flags: &PullFlags, context: &CommandContext<'_>) -> Result<PullReport, ToolError> {
     let call = &context.call;
     let now = schemas::Timestamp::now();
-    let parse = |field: &'static str, text: &Option<String>| {
-        text.as_deref().map(|text| call.zone().parse_since(field, text, now)).transpose()
-    };
+    let TimeRange { since, until } =
+        TimeRange::parse(flags.since.as_deref(), flags.until.as_deref(), &call.zone, now)?;
     let filter = PullFilter {
         user: flags.user.clone(),
         project: flags.project.clone(),
-        since: parse("since", &flags.since)?,
-        until: parse("until", &flags.until)?,
+        since,
+        until,
         skips_excluded: true,
         takes_logs: !UserSettings::read()?.store.drops_logs(),
     };

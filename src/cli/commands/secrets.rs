@@ -44,7 +44,7 @@ pub(in crate::cli) fn run(flags: &SecretFlags, context: &CommandContext<'_>) -> 
 
     let tools = context.create_tools();
     let call = &context.call;
-    let since = TimeRange::parse(flags.since.as_deref(), None, call)?.since;
+    let since = TimeRange::parse(flags.since.as_deref(), None, &call.zone, call.now)?.since;
     let kind = flags.kind.as_deref();
     let filter = SecretFilter { project: flags.project.as_deref(), kind, since };
     let mut data = tools.read_store(call, &mut || {

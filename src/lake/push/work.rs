@@ -17,8 +17,8 @@ use crate::lake::publisher::Publisher;
 use crate::lake::selection::{OwnSession, ProjectRules};
 use crate::lake::state::LakeState;
 use store::{
-    Identity, LakeContent, MACHINES, RowsToMask, Snapshot, Store, events_date, is_shared_key,
-    listing_key, tombstone_key,
+    Identity, LakeContent, MACHINES, RowsToMask, Snapshot, Store, events_date, listing_key,
+    tombstone_key,
 };
 use tools::error::store_error;
 
@@ -257,10 +257,6 @@ impl<'a> Push<'a> {
                 unused.remove(key);
             }
         }
-        // Keys of earlier versions are the same on all machines that have the log.
-        let (shared, mut unused): (BTreeSet<String>, BTreeSet<String>) =
-            unused.into_iter().partition(|key| is_shared_key(key));
-        unused.extend(self.publisher.without_listed_keys(shared)?);
         self.listing.unused = unused.iter().cloned().collect();
         let is_empty = self.listing.sessions.is_empty() && self.listing.tombstones.is_empty();
         let is_changed = self.before.as_ref().map_or(!is_empty, |before| *before != self.listing);

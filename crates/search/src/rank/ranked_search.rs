@@ -278,7 +278,7 @@ impl WeighedQuestion {
     ) -> Result<Vec<SearchHit>, StoreError> {
         let rows: Vec<CandidateRow> = best.iter().map(|event| event.row).collect();
         let matcher = Matcher::new(required);
-        let mut hits = read_hits(snapshot, &rows, &mut |text| {
+        let mut hits = read_hits(snapshot, &rows, |text| {
             find_best_place(&self.question, &self.averages.weights, text)
                 .or_else(|| matcher.find_best_place(text))
         })?;

@@ -1,25 +1,20 @@
 //! Reads the texts of a few events: to see which words of the question are neighbours, and to cut
 //! out passages.
 
-use std::collections::HashMap;
-
 use schemas::limits::SNIPPET_CHARS;
 
 use super::question::{QuestionTerm, SessionQuestion};
 use super::score::ScoredEvent;
+use crate::scan::read_row_texts;
 use base::fold::fold_text;
-use base::parallel::in_parallel;
 use base::word_form::common_form;
-use store::{PageReader, Snapshot, StoreError};
+use store::{Snapshot, StoreError};
 
 /// Words between two words of the question that still count as neighbours.
 const NEAR_WORDS: usize = 4;
 
 /// Maximum number of bytes of a text that are examined for neighbouring words and passages.
 const MAX_TEXT_BYTES: usize = 64 << 10;
-
-/// Number of pages that a core takes at once.
-const PAGES_AT_ONCE: usize = 4;
 
 /// How many passages a session has, and how long they are.
 #[derive(Debug, Clone, Copy)]
@@ -52,38 +47,18 @@ const LEAD_SHARE: usize = 3;
 /// Longest part of a word in bytes that a passage leaves out to end with a whole word.
 const MAX_CUT_WORD: usize = 20;
 
-/// Reads the texts of events, and returns for each of them its position in `events` and what `look`
-/// makes of its text, in no particular order. Pages are read in parallel, each one once.
+/// Returns for each event its position in `events` and what `look` makes of its text, in no particular
+/// order.
 pub(crate) fn read_texts<T: Send>(
     snapshot: &Snapshot,
     events: &[ScoredEvent],
     look: impl Fn(&ScoredEvent, &str) -> T + Sync,
 ) -> Result<Vec<(usize, T)>, StoreError> {
-    let mut by_page: HashMap<(usize, usize), Vec<usize>> = HashMap::new();
-    for (position, event) in events.iter().enumerate() {
-        let pages = snapshot.segments()[event.segment()].text_pages()?;
-        let page = pages.partition_point(|page| page.start + page.count <= event.row());
-        by_page.entry((event.segment(), page)).or_default().push(position);
-    }
-    let pages: Vec<((usize, usize), Vec<usize>)> = by_page.into_iter().collect();
-
-    let parts = in_parallel(&pages, PAGES_AT_ONCE, |pages| {
-        let mut reader = PageReader::default();
-        let mut seen = Vec::new();
-        for ((segment, page), positions) in pages {
-            let segment = &snapshot.segments()[*segment];
-            let Some(page) = segment.text_pages()?.get(*page) else { continue };
-            let texts = reader.read_page(segment, page)?;
-            for position in positions {
-                let event = &events[*position];
-                let bytes = texts.get(event.row() - page.start);
-                let text = String::from_utf8_lossy(&bytes[..bytes.len().min(MAX_TEXT_BYTES)]);
-                seen.push((*position, look(event, &text)));
-            }
-        }
-        Ok::<_, StoreError>(seen)
-    })?;
-    Ok(parts.into_iter().flatten().collect())
+    let rows: Vec<(usize, usize)> =
+        events.iter().map(|event| (event.segment(), event.row())).collect();
+    read_row_texts(snapshot, &rows, |position, text| {
+        Ok(look(&events[position], &text[..text.floor_char_boundary(MAX_TEXT_BYTES)]))
+    })
 }
 
 /// A word of the question in a text.

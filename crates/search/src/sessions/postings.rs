@@ -7,7 +7,6 @@ use fixedbitset::FixedBitSet;
 use schemas::EventType;
 
 use super::question::QuestionTerm;
-use crate::text_length::typical_length;
 use store::{
     RowFacts, RowOutline, Segment, SessionSpan, SessionSummary, Snapshot, StoreError, WordLookup,
 };
@@ -170,6 +169,12 @@ impl SegmentHits {
     pub(crate) fn outline_of(&self, row: usize) -> Option<RowOutline> {
         self.outlines.get(row).copied()
     }
+}
+
+/// Returns the approximate length in bytes of a text whose length has `bits` bits: three
+/// quarters of 2^`bits`, the middle of that range.
+pub(crate) fn typical_length(bits: u8) -> f64 {
+    (1u64 << bits) as f64 * 0.75
 }
 
 /// Returns the approximate length of an event's text in bytes.

@@ -1,10 +1,9 @@
 //! Counts words over the events that are asked about, and weighs them by how rare they are.
 
-use super::postings::{SegmentHits, is_talk, text_length};
+use super::postings::{SegmentHits, is_talk, text_length, typical_length};
 use super::question::{QuestionTerm, SessionQuestion};
 use super::titles::TitleHit;
 use super::windows::WINDOW_SIZES;
-use crate::text_length::typical_length;
 
 /// What a word counts that is a part of an identifier, if some event has the identifier as a whole: its
 /// parts are in the same events, and common ones such as `session` are in many others.

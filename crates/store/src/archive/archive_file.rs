@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
+use rusqlite::Connection;
 use schemas::Provider;
 use serde::{Deserialize, Serialize};
-use xxhash_rust::xxh3::Xxh3Default;
 
 use super::names::{ARCHIVE_FILE, KeepLogs};
 use crate::disk::database::Database;
+use crate::disk::record_tables::{create_table, delete_records, put_records};
 use crate::error::StoreError;
 use crate::lake::log_object::Repository;
 
@@ -19,32 +19,13 @@ const MAX_FRAMES: i64 = 1 << 24;
 /// Maximum id of the files that are looked for in a damaged archive, where an id may be any number.
 const MAX_READ_ID: i64 = 1 << 20;
 
-/// Number of bytes of a checksum.
-const CHECK_BYTES: usize = 8;
-
 /// Number of bytes before the packed ones of a frame.
 const FRAME_HEAD_BYTES: usize = 16;
 
-/// A table of the archive.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[repr(u8)]
-enum ArchiveTable {
-    State,
-    Files,
-    Frames,
-}
-
-impl ArchiveTable {
-    const ALL: [Self; 3] = [Self::State, Self::Files, Self::Frames];
-
-    fn name(self) -> &'static str {
-        match self {
-            Self::State => "state",
-            Self::Files => "files",
-            Self::Frames => "frames",
-        }
-    }
-}
+/// The tables of the archive.
+const STATE: &str = "state";
+const FILES: &str = "files";
+const FRAMES: &str = "frames";
 
 /// Where the log of a session of another machine comes from.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -179,14 +160,8 @@ impl ArchiveFile {
     ) -> Result<(), StoreError> {
         // What is deleted leaves its space to others, and at last to the system.
         Database::create(dir, ARCHIVE_FILE, "PRAGMA auto_vacuum = INCREMENTAL", |connection| {
-            for table in ArchiveTable::ALL {
-                connection.execute(
-                    &format!(
-                        "CREATE TABLE {}(id INTEGER PRIMARY KEY, record BLOB NOT NULL)",
-                        table.name()
-                    ),
-                    [],
-                )?;
+            for table in [STATE, FILES, FRAMES] {
+                create_table(connection, table)?;
             }
             fill(connection)
         })
@@ -198,7 +173,7 @@ impl ArchiveFile {
         let last = self.0.lock().query_row(sql, [], |row| row.get(0));
         let mut kept = 0;
         for id in 1..=last.unwrap_or(0).min(MAX_READ_ID) {
-            let Ok(Some(record)) = self.read(ArchiveTable::Files, id) else { continue };
+            let Ok(Some(record)) = self.0.read_record(FILES, id) else { continue };
             let Ok(mut file) = serde_json::from_slice::<ArchivedFile>(&record) else { continue };
             // Files next to it may be lost: a log that exists is read again together with them.
             file.source_modified_us = 0;
@@ -209,7 +184,7 @@ impl ArchiveFile {
                 Ok::<_, StoreError>(())
             });
             if copied.is_ok() {
-                put(connection, ArchiveTable::Files, id, &encode_json(&file))?;
+                put_records(connection, FILES, [(id, encode_json(&file))])?;
                 kept += 1;
             } else {
                 delete_frames(connection, id, 0)?;
@@ -225,19 +200,19 @@ impl ArchiveFile {
 
     /// Returns what the archive has of all logs; `None` if that is not known.
     pub(crate) fn read_state(&self) -> Result<Option<ArchiveState>, StoreError> {
-        let record = self.read(ArchiveTable::State, 0)?;
+        let record = self.0.read_record(STATE, 0)?;
         Ok(record.and_then(|record| serde_json::from_slice(&record).ok()))
     }
 
     /// Notes what the archive has of all logs.
     pub(crate) fn write_state(&self, state: &ArchiveState) -> Result<(), StoreError> {
-        self.change(|connection| put(connection, ArchiveTable::State, 0, &encode_json(state)))
+        self.0.change(|connection| put_records(connection, STATE, [(0, encode_json(state))]))
     }
 
     /// Returns the files by their ids.
     pub(crate) fn read_files(&self) -> Result<BTreeMap<i64, ArchivedFile>, StoreError> {
         let mut files = BTreeMap::new();
-        for (id, record) in self.read_range(ArchiveTable::Files, 0, i64::MAX)? {
+        for (id, record) in self.0.read_records(FILES, 0..i64::MAX)? {
             let file = serde_json::from_slice(&record);
             files.insert(id, file.map_err(|error| StoreError::damaged(self.path(), error))?);
         }
@@ -265,14 +240,14 @@ impl ArchiveFile {
 
     /// Returns one frame of a file, which has more than `at`.
     pub(crate) fn read_frame(&self, id: i64, at: i64) -> Result<Frame, StoreError> {
-        let record = self.read(ArchiveTable::Frames, frame_id(id, at))?;
+        let record = self.0.read_record(FRAMES, frame_id(id, at))?;
         let frame = record.and_then(Frame::decode);
         frame.ok_or_else(|| self.damaged("a piece of a log is missing"))
     }
 
     /// Makes the changes in one step.
     pub(crate) fn apply(&self, changes: &[ArchiveChange]) -> Result<(), StoreError> {
-        self.change(|connection| {
+        self.0.change(|connection| {
             for change in changes {
                 let id = match change.id {
                     Some(id) => id,
@@ -284,7 +259,7 @@ impl ArchiveFile {
                 };
                 delete_frames(connection, id, change.kept_frames)?;
                 put_frames(connection, id, change.kept_frames, &change.frames)?;
-                put(connection, ArchiveTable::Files, id, &encode_json(&change.file))?;
+                put_records(connection, FILES, [(id, encode_json(&change.file))])?;
             }
             Ok(())
         })
@@ -292,10 +267,10 @@ impl ArchiveFile {
 
     /// Removes files.
     pub(crate) fn remove(&self, ids: &[i64]) -> Result<(), StoreError> {
-        self.change(|connection| {
+        self.0.change(|connection| {
             for id in ids {
                 delete_frames(connection, *id, 0)?;
-                connection.execute("DELETE FROM files WHERE id = ?1", [id])?;
+                delete_records(connection, FILES, *id..id.saturating_add(1))?;
             }
             Ok(())
         })
@@ -320,64 +295,6 @@ impl ArchiveFile {
     fn damaged(&self, reason: &str) -> StoreError {
         StoreError::damaged(self.path(), reason)
     }
-
-    fn change(
-        &self,
-        change: impl FnOnce(&Connection) -> rusqlite::Result<()>,
-    ) -> Result<(), StoreError> {
-        let mut connection = self.0.lock();
-        let done = connection.transaction_with_behavior(TransactionBehavior::Immediate).and_then(
-            |transaction| {
-                change(&transaction)?;
-                transaction.commit()
-            },
-        );
-        done.map_err(|error| self.0.error(error))
-    }
-
-    fn read(&self, table: ArchiveTable, id: i64) -> Result<Option<Vec<u8>>, StoreError> {
-        let sql = format!("SELECT record FROM {} WHERE id = ?1", table.name());
-        let found = self.0.lock().query_row(&sql, [id], |row| row.get::<_, Vec<u8>>(0)).optional();
-        match found.map_err(|error| self.0.error(error))? {
-            Some(record) => self.checked(table, id, record).map(Some),
-            None => Ok(None),
-        }
-    }
-
-    fn read_range(
-        &self,
-        table: ArchiveTable,
-        start: i64,
-        end: i64,
-    ) -> Result<Vec<(i64, Vec<u8>)>, StoreError> {
-        let sql = format!(
-            "SELECT id, record FROM {} WHERE id >= ?1 AND id < ?2 ORDER BY id",
-            table.name()
-        );
-        let connection = self.0.lock();
-        let found = connection.prepare(&sql).and_then(|mut query| {
-            let rows = query.query_map([start, end], |row| Ok((row.get(0)?, row.get(1)?)))?;
-            rows.collect::<rusqlite::Result<Vec<(i64, Vec<u8>)>>>()
-        });
-        let found = found.map_err(|error| self.0.error(error))?.into_iter();
-        found.map(|(id, record)| Ok((id, self.checked(table, id, record)?))).collect()
-    }
-
-    /// Returns a record without its checksum, if that is right.
-    fn checked(
-        &self,
-        table: ArchiveTable,
-        id: i64,
-        mut record: Vec<u8>,
-    ) -> Result<Vec<u8>, StoreError> {
-        match record.split_last_chunk::<CHECK_BYTES>() {
-            Some((bytes, check)) if checksum(table, id, bytes) == *check => {
-                record.truncate(record.len() - CHECK_BYTES);
-                Ok(record)
-            }
-            Some(_) | None => Err(self.damaged("a record has another checksum")),
-        }
-    }
 }
 
 fn frame_id(file: i64, at: i64) -> i64 {
@@ -385,9 +302,7 @@ fn frame_id(file: i64, at: i64) -> i64 {
 }
 
 fn delete_frames(connection: &Connection, file: i64, from: i64) -> rusqlite::Result<()> {
-    let sql = "DELETE FROM frames WHERE id >= ?1 AND id < ?2";
-    connection.execute(sql, [frame_id(file, from), frame_id(file + 1, 0)])?;
-    Ok(())
+    delete_records(connection, FRAMES, frame_id(file, from)..frame_id(file + 1, 0))
 }
 
 fn put_frames(
@@ -396,30 +311,8 @@ fn put_frames(
     from: i64,
     frames: &[Frame],
 ) -> rusqlite::Result<()> {
-    for (at, frame) in (from..).zip(frames) {
-        put(connection, ArchiveTable::Frames, frame_id(file, at), &frame.encode())?;
-    }
-    Ok(())
-}
-
-fn put(
-    connection: &Connection,
-    table: ArchiveTable,
-    id: i64,
-    record: &[u8],
-) -> rusqlite::Result<()> {
-    let sql = format!("INSERT OR REPLACE INTO {} VALUES(?1, ?2)", table.name());
-    let bytes = [record, &checksum(table, id, record)].concat();
-    connection.prepare(&sql)?.execute(params![id, bytes])?;
-    Ok(())
-}
-
-fn checksum(table: ArchiveTable, id: i64, record: &[u8]) -> [u8; CHECK_BYTES] {
-    let mut hash = Xxh3Default::new();
-    hash.update(&[table as u8]);
-    hash.update(&id.to_le_bytes());
-    hash.update(record);
-    hash.digest().to_le_bytes()
+    let records = (from..).zip(frames).map(|(at, frame)| (frame_id(file, at), frame.encode()));
+    put_records(connection, FRAMES, records)
 }
 
 fn encode_json(value: &impl Serialize) -> Vec<u8> {

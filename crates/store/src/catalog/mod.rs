@@ -10,8 +10,8 @@
 //! ```
 //!
 //! A record never changes: a segment has all of its records from its commit on, until its files are
-//! removed. Each ends with a checksum, which also covers its kind and its place, and the summaries say
-//! which rows there are. So nothing is missed or mistaken after damage.
+//! removed. The summaries say which rows there are, and each record has a checksum; see
+//! `disk/record_tables.rs`.
 
 pub(crate) mod records;
 pub(crate) mod recovery;
@@ -19,10 +19,11 @@ pub(crate) mod recovery;
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
+use rusqlite::{Connection, OptionalExtension};
 
-use self::records::{CHECK_BYTES, RecordKind, SegmentRecords};
+use self::records::{RecordKind, SegmentRecords};
 use crate::disk::database::Database;
+use crate::disk::record_tables::{create_table, delete_records, put_records};
 use crate::error::StoreError;
 
 /// Name of the catalog in the store directory.
@@ -92,12 +93,8 @@ impl Catalog {
         segment: i64,
         at: usize,
     ) -> Result<Vec<u8>, StoreError> {
-        let id = record_id(segment, at);
-        let connection = self.0.lock();
-        let sql = format!("SELECT record FROM {} WHERE id = ?1", kind.table());
-        let found = connection.query_row(&sql, [id], |row| row.get::<_, Vec<u8>>(0)).optional();
-        let found = found.map_err(|error| self.0.error(error))?;
-        self.check(kind, id, found)
+        let found = self.0.read_record(kind.table(), record_id(segment, at))?;
+        found.ok_or_else(|| self.is_missing(kind))
     }
 
     /// Returns the first `count` records of a kind of a segment, which has as many.
@@ -107,36 +104,16 @@ impl Catalog {
         segment: i64,
         count: usize,
     ) -> Result<Vec<Vec<u8>>, StoreError> {
-        let connection = self.0.lock();
-        let (start, end) = (record_id(segment, 0), record_id(segment, count));
-        let sql =
-            format!("SELECT record FROM {} WHERE id >= ?1 AND id < ?2 ORDER BY id", kind.table());
-        let found = connection.prepare(&sql).and_then(|mut query| {
-            let rows = query.query_map([start, end], |row| row.get::<_, Vec<u8>>(0))?;
-            rows.collect::<rusqlite::Result<Vec<_>>>()
-        });
-        let mut found = found.map_err(|error| self.0.error(error))?.into_iter();
-        // A record in the place of a missing one does not pass the check.
-        (start..end).map(|id| self.check(kind, id, found.next())).collect()
+        let ids = record_id(segment, 0)..record_id(segment, count);
+        let found = self.0.read_records(kind.table(), ids.clone())?;
+        if !found.iter().map(|(id, _)| *id).eq(ids) {
+            return Err(self.is_missing(kind));
+        }
+        Ok(found.into_iter().map(|(_, record)| record).collect())
     }
 
-    fn check(
-        &self,
-        kind: RecordKind,
-        id: i64,
-        found: Option<Vec<u8>>,
-    ) -> Result<Vec<u8>, StoreError> {
-        let damaged = |what| {
-            StoreError::damaged(self.0.path(), format!("a record of {} {what}", kind.table()))
-        };
-        let mut bytes = found.ok_or_else(|| damaged("is missing"))?;
-        match bytes.split_last_chunk::<CHECK_BYTES>() {
-            Some((record, check)) if kind.check(id, record) == *check => {
-                bytes.truncate(bytes.len() - CHECK_BYTES);
-                Ok(bytes)
-            }
-            Some(_) | None => Err(damaged("has another checksum")),
-        }
+    fn is_missing(&self, kind: RecordKind) -> StoreError {
+        StoreError::damaged(self.path(), format!("a record of {} is missing", kind.table()))
     }
 
     /// Commits: replaces the manifest, adds the records of new segments, and removes those of segments
@@ -147,45 +124,28 @@ impl Catalog {
         new: &[(i64, &SegmentRecords)],
         is_kept: &dyn Fn(i64) -> bool,
     ) -> Result<(), StoreError> {
-        let mut connection = self.0.lock();
-        let mut change = || {
-            let transaction =
-                connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-            for number in segment_numbers(&transaction)?.into_iter().filter(|at| !is_kept(*at)) {
-                delete_segment(&transaction, number)?;
+        self.0.change(|transaction| {
+            for number in segment_numbers(transaction)?.into_iter().filter(|at| !is_kept(*at)) {
+                delete_segment(transaction, number)?;
             }
             for (number, rows) in new {
                 // A number is used again only if its segment was not committed.
-                delete_segment(&transaction, *number)?;
-                insert_segment(&transaction, *number, rows)?;
+                delete_segment(transaction, *number)?;
+                insert_segment(transaction, *number, rows)?;
             }
             let replaced =
                 transaction.execute("UPDATE manifest SET json = ?1 WHERE id = 0", [manifest])?;
-            if replaced != 1 {
-                return Err(rusqlite::Error::StatementChangedRows(replaced));
+            if replaced == 1 {
+                Ok(())
+            } else {
+                Err(rusqlite::Error::StatementChangedRows(replaced))
             }
-            transaction.commit()
-        };
-        change().map_err(|error| self.0.error(error))
+        })
     }
 
     /// Checks the structure of the file, and every record of it against its checksum.
     pub(crate) fn verify(&self) -> Result<(), StoreError> {
-        self.0.check_structure()?;
-        let connection = self.0.lock();
-        for kind in RecordKind::ALL {
-            let sql = format!("SELECT id, record FROM {}", kind.table());
-            let mut query = connection.prepare(&sql).map_err(|error| self.0.error(error))?;
-            let mut rows = query.query([]).map_err(|error| self.0.error(error))?;
-            while let Some(row) = rows.next().map_err(|error| self.0.error(error))? {
-                let (id, record) = row
-                    .get(0)
-                    .and_then(|id| Ok((id, row.get(1)?)))
-                    .map_err(|error| self.0.error(error))?;
-                self.check(kind, id, Some(record))?;
-            }
-        }
-        Ok(())
+        self.0.verify_records(RecordKind::ALL.map(RecordKind::table))
     }
 }
 
@@ -198,11 +158,7 @@ fn fill(
     connection.execute("CREATE TABLE manifest(id INTEGER PRIMARY KEY, json TEXT NOT NULL)", [])?;
     connection.execute("INSERT INTO manifest VALUES(0, ?1)", [manifest])?;
     for kind in RecordKind::ALL {
-        let table = kind.table();
-        connection.execute(
-            &format!("CREATE TABLE {table}(id INTEGER PRIMARY KEY, record BLOB NOT NULL)"),
-            [],
-        )?;
+        create_table(connection, kind.table())?;
     }
     for (number, rows) in segments {
         insert_segment(connection, *number, rows)?;
@@ -219,8 +175,8 @@ fn segment_numbers(connection: &Connection) -> rusqlite::Result<BTreeSet<i64>> {
 
 fn delete_segment(connection: &Connection, number: i64) -> rusqlite::Result<()> {
     for kind in RecordKind::ALL {
-        let sql = format!("DELETE FROM {} WHERE id >= ?1 AND id < ?2", kind.table());
-        connection.execute(&sql, [record_id(number, 0), record_id(number + 1, 0)])?;
+        let ids = record_id(number, 0)..record_id(number + 1, 0);
+        delete_records(connection, kind.table(), ids)?;
     }
     Ok(())
 }
@@ -231,12 +187,9 @@ fn insert_segment(
     rows: &SegmentRecords,
 ) -> rusqlite::Result<()> {
     for kind in RecordKind::ALL {
-        let sql = format!("INSERT INTO {} VALUES(?1, ?2)", kind.table());
-        let mut insert = connection.prepare(&sql)?;
-        for (_, at, record) in rows.records().filter(|(other, ..)| *other == kind) {
-            let id = record_id(number, at);
-            insert.execute(params![id, [record, &kind.check(id, record)].concat()])?;
-        }
+        let records = rows.records().filter(|(other, ..)| *other == kind);
+        let records = records.map(|(_, at, record)| (record_id(number, at), record));
+        put_records(connection, kind.table(), records)?;
     }
     Ok(())
 }
@@ -250,14 +203,12 @@ mod tests {
 
     /// The rows of a segment with two sessions and the state of a log, which have this word.
     fn rows(word: &str) -> SegmentRecords {
-        let mut rows = SegmentRecords::default();
-        rows.add_record(RecordKind::Summaries, 0, format!("briefs {word}").into_bytes());
-        rows.add_record(RecordKind::Sources, 0, Vec::new());
-        for at in 0..2 {
-            rows.add_record(RecordKind::SessionRow, at, format!("row {at} {word}").into_bytes());
+        SegmentRecords {
+            summaries: format!("briefs {word}").into_bytes(),
+            session_rows: (0..2).map(|at| format!("row {at} {word}").into_bytes()).collect(),
+            sources: Vec::new(),
+            states: [(3, word.repeat(3000).into_bytes())].into(),
         }
-        rows.add_record(RecordKind::State, 3, word.repeat(3000).into_bytes());
-        rows
     }
 
     fn read_everything(dir: &Path) -> Result<Vec<Vec<u8>>, StoreError> {

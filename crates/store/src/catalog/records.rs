@@ -2,10 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use xxhash_rust::xxh3::xxh3_64_with_seed;
-
-/// Bytes of the checksum of a record.
-pub(super) const CHECK_BYTES: usize = 8;
+use serde::{Deserialize, Serialize};
 
 /// A kind of record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,16 +27,10 @@ impl RecordKind {
             Self::State => "states",
         }
     }
-
-    /// Returns the checksum of a record with its place.
-    pub(super) fn check(self, id: i64, bytes: &[u8]) -> [u8; CHECK_BYTES] {
-        let seed = id.cast_unsigned() ^ ((self as u64 + 1) << 60);
-        xxh3_64_with_seed(bytes, seed).to_le_bytes()
-    }
 }
 
 /// The rows of a segment as the records of a catalog.
-#[derive(Debug, Default, PartialEq, Eq)]
+#[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct SegmentRecords {
     /// The summaries of the sessions, in the order of their ids.
     pub(crate) summaries: Vec<u8>,
@@ -60,18 +51,6 @@ impl SegmentRecords {
             .into_iter()
             .chain(rows.map(|(at, row)| (RecordKind::SessionRow, at, &**row)))
             .chain(states.map(|(at, state)| (RecordKind::State, *at, &**state)))
-    }
-
-    /// Adds a record that [`Self::records`] returned. They must come in the same order.
-    pub(crate) fn add_record(&mut self, kind: RecordKind, at: usize, record: Vec<u8>) {
-        match kind {
-            RecordKind::Summaries => self.summaries = record,
-            RecordKind::Sources => self.sources = record,
-            RecordKind::SessionRow => self.session_rows.push(record),
-            RecordKind::State => {
-                self.states.insert(at, record);
-            }
-        }
     }
 
     /// Returns the size of the rows without the states, in bytes.

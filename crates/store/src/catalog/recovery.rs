@@ -3,8 +3,8 @@
 //!
 //! ```text
 //! rows.copy   checksum of what follows (8 bytes), then compressed:
-//!   head      length (4 bytes), JSON: the entry of the segment, and the segments that it replaces
-//!   record    kind (1 byte), position and length (4 bytes each), bytes; see `catalog`
+//!   head      JSON, as postcard writes bytes: the entry of the segment, and the segments that it replaces
+//!   records   as postcard writes them; see `records.rs`
 //! ```
 
 use std::collections::BTreeSet;
@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::Catalog;
-use super::records::{RecordKind, SegmentRecords};
+use super::records::SegmentRecords;
 use crate::disk::files;
 use crate::error::StoreError;
 use crate::folder::{SEGMENTS_FOLDER, segment_number};
@@ -42,15 +42,7 @@ pub(crate) fn encode_copy(
 ) -> io::Result<Vec<u8>> {
     let head = CopyHead { entry: entry.clone(), replaces: replaces.to_vec() };
     let head = serde_json::to_vec(&head).unwrap_or_default();
-    let length = |length: usize| u32::try_from(length).map_err(io::Error::other);
-    let mut plain = length(head.len())?.to_le_bytes().to_vec();
-    plain.extend(head);
-    for (kind, at, record) in rows.records() {
-        plain.push(kind as u8);
-        plain.extend(length(at)?.to_le_bytes());
-        plain.extend(length(record.len())?.to_le_bytes());
-        plain.extend(record);
-    }
+    let plain = postcard::to_stdvec(&(head, rows)).map_err(io::Error::other)?;
     let packed = zstd::bulk::compress(&plain, COPY_LEVEL)?;
     Ok([&xxh3_64(&packed).to_le_bytes()[..], &packed].concat())
 }
@@ -62,22 +54,8 @@ fn decode_copy(bytes: &[u8]) -> Option<(CopyHead, SegmentRecords)> {
         return None;
     }
     let plain = zstd::decode_all(packed).ok()?;
-    let mut rest = &plain[..];
-    let length = take_number(&mut rest)?;
-    let head = serde_json::from_slice(rest.split_off(..length)?).ok()?;
-    let mut rows = SegmentRecords::default();
-    while let Some(kind) = rest.split_off_first() {
-        let kind = *RecordKind::ALL.get(usize::from(*kind))?;
-        let (at, length) = (take_number(&mut rest)?, take_number(&mut rest)?);
-        rows.add_record(kind, at, rest.split_off(..length)?.to_vec());
-    }
-    Some((head, rows))
-}
-
-fn take_number(rest: &mut &[u8]) -> Option<usize> {
-    let (number, after) = rest.split_first_chunk()?;
-    *rest = after;
-    usize::try_from(u32::from_le_bytes(*number)).ok()
+    let (head, rows): (Vec<u8>, SegmentRecords) = postcard::from_bytes(&plain).ok()?;
+    Some((serde_json::from_slice(&head).ok()?, rows))
 }
 
 /// Makes the catalog of the store in `dir` again. A segment whose copy is damaged is noted as lost. The
@@ -127,11 +105,12 @@ mod tests {
 
     #[test]
     fn a_copy_is_read_back_and_a_damaged_one_is_not() {
-        let mut rows = SegmentRecords::default();
-        rows.add_record(RecordKind::Summaries, 0, b"briefs".to_vec());
-        rows.add_record(RecordKind::Sources, 0, b"sources".to_vec());
-        rows.add_record(RecordKind::SessionRow, 0, b"row".to_vec());
-        rows.add_record(RecordKind::State, 7, b"state".to_vec());
+        let rows = SegmentRecords {
+            summaries: b"briefs".to_vec(),
+            session_rows: vec![b"row".to_vec()],
+            sources: b"sources".to_vec(),
+            states: [(7, b"state".to_vec())].into(),
+        };
         let entry = SegmentEntry {
             number: 3,
             events: 2,

@@ -52,6 +52,18 @@ pub(crate) fn read_file(path: &Path) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
+/// Returns the content of a regular file; `None` if there is no file.
+///
+/// # Errors
+/// Fails as [`read_file`] does.
+pub(crate) fn read_if_exists(path: &Path) -> Result<Option<Vec<u8>>, StoreError> {
+    match read_file(path) {
+        Ok(bytes) => Ok(Some(bytes)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(StoreError::io(path)(error)),
+    }
+}
+
 /// Bytes that are collected before they are written. The Parquet writer hands over a few KB at a
 /// time.
 const BUFFER_BYTES: usize = 32 * CHUNK_BYTES;

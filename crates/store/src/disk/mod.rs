@@ -7,3 +7,4 @@ pub(super) mod files;
 pub(super) mod held_folder;
 pub(super) mod lock;
 pub(super) mod pending_syncs;
+pub(super) mod record_tables;

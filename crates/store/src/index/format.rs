@@ -76,68 +76,16 @@ pub(super) struct IndexHead {
     pub(super) responses: [Range<u64>; 2],
 }
 
-/// The counts at the beginning of the file, in the order in which they are written.
-struct HeadCounts {
-    rows: usize,
-    blocks: usize,
-    columns: usize,
-    stride: usize,
-    bits_log2: usize,
-    tags_bytes: usize,
-    files_bytes: usize,
-    words_bytes: usize,
-    counted_bytes: usize,
-    elsewhere_bytes: usize,
-}
-
-impl HeadCounts {
-    /// Parses the first [`FIXED_BYTES`] of a file; `None` if they do not begin with [`MAGIC`], or
-    /// if a count is beyond the memory of this machine.
-    fn parse(fixed: &[u8]) -> Option<Self> {
-        let mut numbers = [0; COUNTS];
-        for (number, bytes) in numbers.iter_mut().zip(fixed.strip_prefix(MAGIC)?.chunks_exact(8)) {
-            *number = usize::try_from(read_u64(bytes, 0)).ok()?;
-        }
-        let [
-            rows,
-            blocks,
-            columns,
-            stride,
-            bits_log2,
-            tags_bytes,
-            files_bytes,
-            words_bytes,
-            counted_bytes,
-            elsewhere_bytes,
-        ] = numbers;
-        Some(Self {
-            rows,
-            blocks,
-            columns,
-            stride,
-            bits_log2,
-            tags_bytes,
-            files_bytes,
-            words_bytes,
-            counted_bytes,
-            elsewhere_bytes,
-        })
+/// Parses the counts in the first [`FIXED_BYTES`] of a file: rows, blocks, filters, bits from one row of
+/// bits to the next, log2 of the bits of a filter, and the bytes of the row tags, the files, the words
+/// and both lists of responses. `None` if the bytes do not begin with [`MAGIC`], or if a count is beyond
+/// the memory of this machine.
+fn parse_counts(fixed: &[u8]) -> Option<[usize; COUNTS]> {
+    let mut counts = [0; COUNTS];
+    for (count, bytes) in counts.iter_mut().zip(fixed.strip_prefix(MAGIC)?.chunks_exact(8)) {
+        *count = usize::try_from(read_u64(bytes, 0)).ok()?;
     }
-
-    fn to_array(&self) -> [usize; COUNTS] {
-        [
-            self.rows,
-            self.blocks,
-            self.columns,
-            self.stride,
-            self.bits_log2,
-            self.tags_bytes,
-            self.files_bytes,
-            self.words_bytes,
-            self.counted_bytes,
-            self.elsewhere_bytes,
-        ]
-    }
+    Some(counts)
 }
 
 impl IndexHead {
@@ -149,16 +97,17 @@ impl IndexHead {
             return Ok(None);
         }
         file.read_at(&mut fixed, 0)?;
-        let Some(counts) = HeadCounts::parse(&fixed) else { return Ok(None) };
-        let Some(mut head) = Self::from_counts(&counts, file.length()) else { return Ok(None) };
+        let Some(counts) = parse_counts(&fixed) else { return Ok(None) };
+        let Some(mut head) = Self::from_counts(counts, file.length()) else { return Ok(None) };
 
-        let mut tables = vec![0; counts.blocks * BLOCK_BYTES + counts.tags_bytes];
+        let [_, blocks, _, _, _, tags_bytes, ..] = counts;
+        let mut tables = vec![0; blocks * BLOCK_BYTES + tags_bytes];
         file.read_at(&mut tables, fixed.len() as u64)?;
         let (summed, checksum) = fixed.split_at(fixed.len() - 8);
         if checksum_of(summed, &tables) != read_u64(checksum, 0) {
             return Ok(None);
         }
-        if !head.parse_blocks(&tables[..counts.blocks * BLOCK_BYTES]) {
+        if !head.parse_blocks(&tables[..blocks * BLOCK_BYTES]) {
             return Ok(None);
         }
         Ok(Some(head))
@@ -166,40 +115,40 @@ impl IndexHead {
 
     /// Computes the positions from the counts. The blocks are not read yet. Returns `None` if the
     /// counts do not fit a file of `length` bytes.
-    fn from_counts(counts: &HeadCounts, length: u64) -> Option<Self> {
-        let bits_log2 = u32::try_from(counts.bits_log2).ok()?;
+    fn from_counts(counts: [usize; COUNTS], length: u64) -> Option<Self> {
+        let [rows, blocks, columns, stride, bits_log2, tags_bytes, parts @ ..] = counts;
+        let [files_bytes, words_bytes, counted_bytes, elsewhere_bytes] = parts;
+        let bits_log2 = u32::try_from(bits_log2).ok()?;
         if !(6..=32).contains(&bits_log2) {
             return None;
         }
 
-        let tables_bytes =
-            counts.blocks.checked_mul(BLOCK_BYTES)?.checked_add(counts.tags_bytes)?;
-        let labels_end = (FIXED_BYTES as u64).checked_add(tables_bytes as u64)?;
-        let labels = labels_end - counts.tags_bytes as u64..labels_end;
-        let files = labels_end..labels_end.checked_add(counts.files_bytes as u64)?;
-        let outlines = files.end.checked_add(counts.rows.checked_mul(FACTS_BYTES)? as u64)?;
-        let filters = outlines.checked_add(counts.rows as u64)?;
-        let filter_bits = (counts.stride as u64).checked_mul(1 << bits_log2)?;
+        let tables_bytes = blocks.checked_mul(BLOCK_BYTES)?.checked_add(tags_bytes)?;
+        let tags_end = (FIXED_BYTES as u64).checked_add(tables_bytes as u64)?;
+        let files = tags_end..tags_end.checked_add(files_bytes as u64)?;
+        let outlines = files.end.checked_add(rows.checked_mul(FACTS_BYTES)? as u64)?;
+        let filters = outlines.checked_add(rows as u64)?;
+        let filter_bits = (stride as u64).checked_mul(1 << bits_log2)?;
         let filters_end = filters.checked_add((filter_bits / 8).max(1))?;
-        let words = filters_end..filters_end.checked_add(counts.words_bytes as u64)?;
-        let counted = words.end..words.end.checked_add(counts.counted_bytes as u64)?;
-        let elsewhere = counted.end..counted.end.checked_add(counts.elsewhere_bytes as u64)?;
+        let words = filters_end..filters_end.checked_add(words_bytes as u64)?;
+        let counted = words.end..words.end.checked_add(counted_bytes as u64)?;
+        let elsewhere = counted.end..counted.end.checked_add(elsewhere_bytes as u64)?;
         if elsewhere.end != length
-            || !counts.counted_bytes.is_multiple_of(RESPONSE_BYTES)
-            || !counts.elsewhere_bytes.is_multiple_of(RESPONSE_BYTES)
-            || counts.columns > counts.stride
-            || counts.stride != filter::row_stride(counts.columns)
+            || !counted_bytes.is_multiple_of(RESPONSE_BYTES)
+            || !elsewhere_bytes.is_multiple_of(RESPONSE_BYTES)
+            || columns > stride
+            || stride != filter::row_stride(columns)
         {
             return None;
         }
 
         Some(Self {
-            rows: counts.rows,
-            columns: counts.columns,
-            stride: counts.stride,
+            rows,
+            columns,
+            stride,
             bits_log2,
-            blocks: Vec::with_capacity(counts.blocks),
-            tags: labels,
+            blocks: Vec::with_capacity(blocks),
+            tags: tags_end - tags_bytes as u64..tags_end,
             facts: files.end,
             files,
             outlines,
@@ -222,48 +171,40 @@ impl IndexHead {
         }
         row == self.rows && column == self.columns
     }
+}
 
-    /// Returns the bytes before the files. The positions in `self` are not used.
-    pub(super) fn encode(
-        &self,
-        labels: &[RowTags],
-        files_bytes: usize,
-        words_bytes: usize,
-        response_bytes: [usize; 2],
-    ) -> Vec<u8> {
-        let tags_json = encode_row_tags(labels);
-        let counts = HeadCounts {
-            rows: self.rows,
-            blocks: self.blocks.len(),
-            columns: self.columns,
-            stride: self.stride,
-            bits_log2: self.bits_log2 as usize,
-            tags_bytes: tags_json.len(),
-            files_bytes,
-            words_bytes,
-            counted_bytes: response_bytes[0],
-            elsewhere_bytes: response_bytes[1],
-        };
-        let mut out = MAGIC.to_vec();
-        for count in counts.to_array() {
-            out.extend((count as u64).to_le_bytes());
-        }
-
-        let mut tables = Vec::new();
-        for block in &self.blocks {
-            let (oldest, newest) = block.times.unwrap_or((NO_TIME, NO_TIME));
-            tables.extend((block.count as u64).to_le_bytes());
-            tables.extend((block.columns.len() as u32).to_le_bytes());
-            tables.extend(u32::from(block.has_untimed_rows).to_le_bytes());
-            tables.extend(oldest.to_le_bytes());
-            tables.extend(newest.to_le_bytes());
-        }
-        tables.extend(tags_json);
-
-        out.extend(checksum_of(&out, &tables).to_le_bytes());
-        out.extend(tables);
-        out
+/// Returns the bytes before the files. `part_bytes` are the sizes of the files, the words and both lists
+/// of responses.
+pub(super) fn encode_head(
+    blocks: &[Block],
+    tags: &[RowTags],
+    bits_log2: u32,
+    part_bytes: [usize; 4],
+) -> Vec<u8> {
+    let tags_json = encode_row_tags(tags);
+    let rows = blocks.iter().map(|block| block.count).sum();
+    let columns = blocks.last().map_or(0, |block| block.columns.end);
+    let stride = filter::row_stride(columns);
+    let mut out = MAGIC.to_vec();
+    let counts = [rows, blocks.len(), columns, stride, bits_log2 as usize, tags_json.len()];
+    for count in counts.into_iter().chain(part_bytes) {
+        out.extend((count as u64).to_le_bytes());
     }
+
+    let mut tables = Vec::new();
+    for block in blocks {
+        let (oldest, newest) = block.times.unwrap_or((NO_TIME, NO_TIME));
+        tables.extend((block.count as u64).to_le_bytes());
+        tables.extend((block.columns.len() as u32).to_le_bytes());
+        tables.extend(u32::from(block.has_untimed_rows).to_le_bytes());
+        tables.extend(oldest.to_le_bytes());
+        tables.extend(newest.to_le_bytes());
+    }
+    tables.extend(tags_json);
+
+    out.extend(checksum_of(&out, &tables).to_le_bytes());
+    out.extend(tables);
+    out
 }
 
 /// The row tags as they are written. Rows have few names, in many combinations.

@@ -5,7 +5,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use super::facts::{Block, RowFacts, RowTags};
 use super::filter::{BlockFilter, FILTER_WORDS, OVERLAP_BYTES, transpose_filters};
-use super::format::{IndexHead, append_facts, encode_outline};
+use super::format::{append_facts, encode_head, encode_outline};
 use super::responses::ResponseListsWriter;
 use super::words::WordIndexWriter;
 use base::fold::searchable_forms;
@@ -216,29 +216,14 @@ impl IndexWriter {
     /// joined, they would be in memory twice.
     pub(crate) fn finish(mut self) -> Vec<Vec<u8>> {
         self.close_block();
-        let columns = self.filters.len() / FILTER_WORDS;
         let turned = transpose_filters(self.filters);
-        let head = IndexHead {
-            rows: self.rows,
-            columns,
-            stride: turned.stride,
-            bits_log2: turned.bits_log2,
-            blocks: self.blocks,
-            tags: 0..0,
-            files: 0..0,
-            facts: 0,
-            outlines: 0,
-            filters: 0,
-            words: 0..0,
-            responses: [0..0, 0..0],
-        };
-
         let files = serde_json::to_vec(&self.files.values).unwrap_or_default();
         let words = self.words.finish();
         let words_bytes = words.iter().map(Vec::len).sum();
         let responses = self.responses.finish();
-        let response_bytes = responses.each_ref().map(Vec::len);
-        let head = head.encode(&self.tags.values, files.len(), words_bytes, response_bytes);
+        let [counted_bytes, elsewhere_bytes] = responses.each_ref().map(Vec::len);
+        let part_bytes = [files.len(), words_bytes, counted_bytes, elsewhere_bytes];
+        let head = encode_head(&self.blocks, &self.tags.values, turned.bits_log2, part_bytes);
         let mut parts = vec![head, files, self.facts, self.outlines, turned.bytes];
         parts.extend(words);
         parts.extend(responses);

@@ -18,9 +18,9 @@ use parquet::file::metadata::ParquetMetaData;
 use schemas::table::{EVENTS, EventColumn, Table};
 use schemas::{EventType, Provider};
 
-use super::thrift::{has_whole_footer, read_page_sizes};
 use crate::export::MAX_PART_EVENTS;
-use crate::segment::event_reader::column_of;
+use crate::segment::event_reader::{number_column, text_column};
+use crate::thrift::{has_whole_footer, read_page_sizes};
 
 /// Most bytes of an object of a lake.
 pub const MAX_OBJECT_BYTES: u64 = 256 << 20;
@@ -110,7 +110,7 @@ pub fn check_events(
     let batch = conform(rows, &EVENTS)?;
     require_value(&batch, EventColumn::SessionId, session_id)?;
     require_value(&batch, EventColumn::Provider, provider.as_str())?;
-    let types = text_column(&batch, EventColumn::EventType)?;
+    let types = required_texts(&batch, EventColumn::EventType)?;
     if let Some(unknown) = types.iter().flatten().find(|name| name.parse::<EventType>().is_err()) {
         return Err(format!("'{}' is not a type of event", unknown.escape_debug()));
     }
@@ -175,9 +175,7 @@ pub fn order_events(mut parts: Vec<RecordBatch>, events: i64) -> Result<Vec<Reco
 }
 
 fn event_indexes(batch: &RecordBatch) -> Result<&PrimitiveArray<Int32Type>, String> {
-    let indexes = column_of(batch, EventColumn::EventIndex)
-        .and_then(|column| column.as_primitive_opt::<Int32Type>());
-    indexes.ok_or_else(|| "it has no event_index".to_owned())
+    number_column(batch, EventColumn::EventIndex).ok_or_else(|| "it has no event_index".to_owned())
 }
 
 /// Joins the parts of a session, and orders its events.
@@ -317,14 +315,13 @@ fn empty_values(kind: &DataType, rows: usize) -> ArrayRef {
     Arc::new(Int64Array::from_value(0, rows))
 }
 
-fn text_column(batch: &RecordBatch, column: EventColumn) -> Result<&StringArray, String> {
-    let texts = column_of(batch, column).and_then(|column| column.as_string_opt::<i32>());
-    texts.ok_or_else(|| format!("it has no {}", column.name()))
+fn required_texts(batch: &RecordBatch, column: EventColumn) -> Result<&StringArray, String> {
+    text_column(batch, column).ok_or_else(|| format!("it has no {}", column.name()))
 }
 
 /// Returns an error unless a column has the same value in all rows.
 fn require_value(batch: &RecordBatch, column: EventColumn, value: &str) -> Result<(), String> {
-    let texts = text_column(batch, column)?;
+    let texts = required_texts(batch, column)?;
     match texts.iter().flatten().find(|text| *text != value) {
         Some(other) => {
             Err(format!("{} is '{}', not '{value}'", column.name(), other.escape_debug()))

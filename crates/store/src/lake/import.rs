@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::path::Path;
 use std::sync::Arc;
 
-use arrow::array::{RecordBatch, StringArray};
+use arrow::array::{ArrayRef, RecordBatch, StringArray};
 use arrow::error::ArrowError;
 use ingest::redact::Redactor;
 use ingest::run::remask::RowRemasker;
@@ -17,6 +17,7 @@ use crate::error::StoreError;
 use crate::forget_plan::find_copies;
 use crate::forgotten_rows::{RecordFactsReader, blank_events};
 use crate::ingest_target::WriterSink;
+use crate::segment::event_reader::with_columns;
 use crate::writer::StoreWriter;
 
 /// Number of events that are written at a time.
@@ -159,9 +160,6 @@ impl<'w> LakeImport<'w> {
 /// Returns rows of events with the id that their session has in the store. The lake has another one if
 /// the store has it for another session.
 fn with_session_id(events: &RecordBatch, session_id: &str) -> Result<RecordBatch, ArrowError> {
-    let schema = events.schema();
-    let at = schema.index_of(EventColumn::SessionId.name())?;
-    let mut columns = events.columns().to_vec();
-    columns[at] = Arc::new(StringArray::from(vec![session_id; events.num_rows()]));
-    RecordBatch::try_new(schema, columns)
+    let ids: ArrayRef = Arc::new(StringArray::from(vec![session_id; events.num_rows()]));
+    with_columns(events, [(EventColumn::SessionId, ids)])
 }

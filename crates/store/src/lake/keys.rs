@@ -13,8 +13,7 @@
 //! ```
 //!
 //! The hash in the key of an object follows from its bytes and the machine that publishes it. So no
-//! object is ever replaced by another one, and no machine removes that of another. Lakes of earlier
-//! versions have keys without it: `<session>-0.parquet` and `<session>.parquet`.
+//! object is ever replaced by another one, and no machine removes that of another.
 //!
 //! Keys come from other machines too, so a reader accepts no other form of them.
 
@@ -92,14 +91,6 @@ pub fn row_publisher<'k>(key: &'k str, provider: Provider, session_id: &str) -> 
 /// Returns whether a key is that of the row of this session, published by this machine.
 pub fn is_session_key(key: &str, provider: Provider, session_id: &str, machine_id: &str) -> bool {
     row_publisher(key, provider, session_id) == Some(machine_id)
-        || key == format!("v1/sessions/p_provider={provider}/{}.parquet", file_stem(session_id))
-}
-
-/// Returns whether other machines may use the key of an object of a session, too, because it has no
-/// hash.
-pub fn is_shared_key(key: &str) -> bool {
-    let name = key.rsplit_once('.').map_or(key, |(name, _)| name);
-    !name.rsplit_once('-').is_some_and(|(_, hash)| is_hash(hash))
 }
 
 /// Returns the key of the listing of a machine.
@@ -166,11 +157,8 @@ fn is_object_of(key: &str, ending: &str, provider: Provider, session_id: &str) -
     let part = name
         .strip_prefix(file_stem(session_id).as_str())
         .and_then(|rest| rest.strip_prefix('-')?.strip_suffix(ending));
-    let is_part = |part: &str| match part.split_once('-') {
-        Some((number, hash)) => is_number(number) && is_hash(hash),
-        None => is_number(part),
-    };
-    is_date(date) && part.is_some_and(is_part)
+    let part = part.and_then(|part| part.split_once('-'));
+    is_date(date) && part.is_some_and(|(number, hash)| is_number(number) && is_hash(hash))
 }
 
 fn is_hash(text: &str) -> bool {
@@ -199,24 +187,23 @@ mod tests {
 
     #[test]
     fn only_keys_of_the_session_are_accepted() {
-        let key = events_key("p_provider=codex/p_date=2026-10-14/s1-0.parquet");
-        assert!(is_events_key(&key, Provider::Codex, "s1"));
+        let path = "p_provider=codex/p_date=2026-10-14/s1-0.parquet";
+        let key = key_with_hash(&events_key(path), "0123456789abcdef");
+        assert!(is_events_key(&key, Provider::Codex, "s1"), "{key}");
         assert!(!is_events_key(&key, Provider::Claude, "s1"));
         assert!(!is_events_key(&key, Provider::Codex, "s2"));
-        let hashed = key_with_hash(&key, "0123456789abcdef");
-        assert!(is_events_key(&hashed, Provider::Codex, "s1"), "{hashed}");
-        assert!(is_shared_key(&key) && !is_shared_key(&hashed));
-        assert!(!is_events_key(&hashed, Provider::Codex, "s1-0"));
+        assert!(!is_events_key(&key, Provider::Codex, "s1-0"));
         let index = index_key(&key);
         assert!(is_index_key(&index, Provider::Codex, "s1"));
         assert!(!is_events_key(&index, Provider::Codex, "s1"));
         for wrong in [
-            "v1/events/p_provider=codex/p_date=../s1-0.parquet",
-            "v1/events/p_provider=codex/p_date=2026-10-14/../s1-0.parquet",
-            "/v1/events/p_provider=codex/p_date=2026-10-14/s1-0.parquet",
-            "v1/events/p_provider=codex/p_date=2026-10-14/s1-0x.parquet",
-            "v1/events/p_provider=codex/p_date=2026-10-14/s1-.parquet",
-            "v1/events/p_provider=codex/p_date=2026-10-14\\s1-0.parquet",
+            "v1/events/p_provider=codex/p_date=../s1-0-0123456789abcdef.parquet",
+            "v1/events/p_provider=codex/p_date=2026-10-14/../s1-0-0123456789abcdef.parquet",
+            "/v1/events/p_provider=codex/p_date=2026-10-14/s1-0-0123456789abcdef.parquet",
+            "v1/events/p_provider=codex/p_date=2026-10-14/s1-0x-0123456789abcdef.parquet",
+            "v1/events/p_provider=codex/p_date=2026-10-14/s1--0123456789abcdef.parquet",
+            "v1/events/p_provider=codex/p_date=2026-10-14\\s1-0-0123456789abcdef.parquet",
+            "v1/events/p_provider=codex/p_date=2026-10-14/s1-0.parquet",
             "v1/events/p_provider=codex/p_date=2026-10-14/s1-0-0123456789ABCDEF.parquet",
             "v1/events/p_provider=codex/p_date=2026-10-14/s1-0-0123.parquet",
         ] {
@@ -228,9 +215,9 @@ mod tests {
     fn the_row_of_a_session_names_its_machine() {
         let key = session_key(Provider::Codex, "s1", "m1", "0123456789abcdef");
         assert_eq!(row_publisher(&key, Provider::Codex, "s1"), Some("m1"));
-        assert!(is_session_key(&key, Provider::Codex, "s1", "m1") && !is_shared_key(&key));
-        let earlier = "v1/sessions/p_provider=codex/s1.parquet";
-        assert!(is_session_key(earlier, Provider::Codex, "s1", "m1") && is_shared_key(earlier));
+        assert!(is_session_key(&key, Provider::Codex, "s1", "m1"));
+        let without_machine = "v1/sessions/p_provider=codex/s1.parquet";
+        assert!(!is_session_key(without_machine, Provider::Codex, "s1", "m1"));
         for (id, machine) in [("s2", "m1"), ("s1", "m2")] {
             assert!(!is_session_key(&key, Provider::Codex, id, machine), "{id} {machine}");
         }
@@ -241,7 +228,7 @@ mod tests {
     #[test]
     fn the_log_of_a_session_is_that_of_its_machine() {
         let key = log_key(Provider::Codex, "s1", "m1", "0123456789abcdef");
-        assert!(is_log_key(&key, Provider::Codex, "s1", "m1") && !is_shared_key(&key));
+        assert!(is_log_key(&key, Provider::Codex, "s1", "m1"));
         for (id, machine) in [("s2", "m1"), ("s1", "m2"), ("s1", "m")] {
             assert!(!is_log_key(&key, Provider::Codex, id, machine), "{id} {machine}");
         }

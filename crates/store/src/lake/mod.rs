@@ -10,7 +10,6 @@ pub(super) mod joined;
 pub(super) mod keys;
 pub(super) mod log_object;
 pub(super) mod session_object;
-mod thrift;
 
 use std::path::Path;
 

@@ -15,17 +15,10 @@ use crate::session_events::ALL_EVENTS;
 use crate::snapshot::Snapshot;
 
 /// The columns from which recordings are read.
-const RECORDING_COLUMNS: [EventColumn; 14] = [
+const RECORDING_COLUMNS: [EventColumn; 7] = [
     EventColumn::EventIndex,
     EventColumn::EventType,
     EventColumn::Provider,
-    EventColumn::InputTokens,
-    EventColumn::OutputTokens,
-    EventColumn::CacheReadTokens,
-    EventColumn::CacheWriteTokens,
-    EventColumn::CacheWrite1hTokens,
-    EventColumn::ReasoningTokens,
-    EventColumn::WebSearchRequests,
     EventColumn::RequestId,
     EventColumn::IsReplay,
     EventColumn::IsSidechain,
@@ -61,7 +54,8 @@ pub(super) fn read_recordings(
     responses: &HashSet<u64>,
 ) -> Result<Vec<Recording>, StoreError> {
     let mut recordings: HashMap<String, Recording> = HashMap::new();
-    let mut events = snapshot.events_of(session, ALL_EVENTS, &RECORDING_COLUMNS);
+    let columns = [&RECORDING_COLUMNS[..], &EventColumn::TOKENS].concat();
+    let mut events = snapshot.events_of(session, ALL_EVENTS, &columns);
     while let Some(batch) = events.next_batch()? {
         let rows: Vec<EventRow> =
             serde_arrow::from_record_batch(&batch).map_err(|error| events.damaged_batch(error))?;

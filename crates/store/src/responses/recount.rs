@@ -12,22 +12,12 @@ use crate::session_rewriter::{EventFlags, SessionRewriter};
 use crate::snapshot::Snapshot;
 
 /// The columns from which the tokens of a session are counted.
-const COUNTED_COLUMNS: [EventColumn; 16] = [
+const COUNTED_COLUMNS: [EventColumn; 6] = [
     EventColumn::EventType,
     EventColumn::Subtype,
     EventColumn::Timestamp,
     EventColumn::Model,
-    EventColumn::InputTokens,
-    EventColumn::OutputTokens,
-    EventColumn::CacheReadTokens,
-    EventColumn::CacheWriteTokens,
-    EventColumn::CacheWrite1hTokens,
-    EventColumn::ReasoningTokens,
-    EventColumn::WebSearchRequests,
     EventColumn::RequestId,
-    EventColumn::ServiceTier,
-    EventColumn::Speed,
-    EventColumn::InferenceGeo,
     EventColumn::IsReplay,
 ];
 
@@ -57,7 +47,8 @@ pub(crate) fn recount_sessions(
 
 /// Returns the rows of a batch with the columns that are counted.
 fn counted_rows(batch: &RecordBatch) -> Result<Vec<EventRow>, String> {
-    let columns = COUNTED_COLUMNS.map(|column| column as usize);
+    let columns = COUNTED_COLUMNS.iter().chain(&EventColumn::TOKENS).chain(&EventColumn::MODE);
+    let columns: Vec<usize> = columns.map(|column| *column as usize).collect();
     let counted = batch.project(&columns).map_err(|error| error.to_string())?;
     serde_arrow::from_record_batch(&counted).map_err(|error| error.to_string())
 }

@@ -2,7 +2,11 @@
 
 use std::path::PathBuf;
 
-use arrow::array::{Array, RecordBatch};
+use arrow::array::{
+    Array, ArrayAccessor, ArrayRef, AsArray, BooleanArray, PrimitiveArray, RecordBatch, StringArray,
+};
+use arrow::datatypes::ArrowPrimitiveType;
+use arrow::error::ArrowError;
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{
     ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder, RowSelection, RowSelector,
@@ -17,6 +21,42 @@ use crate::error::StoreError;
 /// Returns a column of a batch; `None` if the column was not requested.
 pub fn column_of(batch: &RecordBatch, column: EventColumn) -> Option<&dyn Array> {
     batch.column_by_name(column.name()).map(AsRef::as_ref)
+}
+
+/// Returns a column of texts; `None` if the column was not requested.
+pub fn text_column(batch: &RecordBatch, column: EventColumn) -> Option<&StringArray> {
+    column_of(batch, column)?.as_string_opt::<i32>()
+}
+
+/// Returns a column of flags; `None` if the column was not requested.
+pub fn flag_column(batch: &RecordBatch, column: EventColumn) -> Option<&BooleanArray> {
+    column_of(batch, column)?.as_boolean_opt()
+}
+
+/// Returns a column of numbers or times; `None` if the column was not requested.
+pub fn number_column<T: ArrowPrimitiveType>(
+    batch: &RecordBatch,
+    column: EventColumn,
+) -> Option<&PrimitiveArray<T>> {
+    column_of(batch, column)?.as_primitive_opt::<T>()
+}
+
+/// Returns the value of a row; `None` if the column was not requested or the row has no value.
+pub fn value_at<A: ArrayAccessor>(column: Option<A>, row: usize) -> Option<A::Item> {
+    column.filter(|column| column.is_valid(row)).map(|column| column.value(row))
+}
+
+/// Returns a batch with these columns instead of its own.
+pub(crate) fn with_columns(
+    batch: &RecordBatch,
+    changed: impl IntoIterator<Item = (EventColumn, ArrayRef)>,
+) -> Result<RecordBatch, ArrowError> {
+    let schema = batch.schema();
+    let mut columns = batch.columns().to_vec();
+    for (column, values) in changed {
+        columns[schema.index_of(column.name())?] = values;
+    }
+    RecordBatch::try_new(schema, columns)
 }
 
 /// A run of rows of a segment's events.

@@ -4,12 +4,11 @@ use arrow::array::{
     Array, AsArray, BooleanArray, Int32Array, ListArray, RecordBatch, StringArray,
     TimestampMicrosecondArray,
 };
-use arrow::datatypes::{Int32Type, TimestampMicrosecondType};
 use ingest::provider::{base_of, response_key};
 use schemas::EventType;
 use schemas::table::EventColumn;
 
-use super::event_reader::column_of;
+use super::event_reader::{column_of, flag_column, number_column, text_column, value_at};
 use crate::index::{IndexWriter, RowFacts};
 use base::dropped_text::kept_part;
 
@@ -20,8 +19,8 @@ pub(crate) fn index_rows(index: &mut IndexWriter, batch: &RecordBatch) -> Vec<Op
     for row in 0..batch.num_rows() {
         let facts = columns.read_facts(row);
         times.push(facts.time);
-        let text = kept_part(read_text(columns.texts, row).unwrap_or(""));
-        let tags = columns.tags.map(|column| read_text(column, row));
+        let text = kept_part(value_at(columns.texts, row).unwrap_or(""));
+        let tags = columns.tags.map(|column| value_at(column, row));
         index.push(text, facts, tags, &columns.read_paths(row));
         if facts.event_type == EventType::TokenUsage
             && let Some((response, is_counted_elsewhere)) = columns.read_response(row)
@@ -60,35 +59,29 @@ impl<'b> IndexedColumns<'b> {
                 text_column(batch, EventColumn::Model),
                 text_column(batch, EventColumn::GitBranch),
             ],
-            times: column_of(batch, EventColumn::Timestamp)
-                .and_then(|column| column.as_primitive_opt::<TimestampMicrosecondType>()),
-            turns: column_of(batch, EventColumn::TurnIndex)
-                .and_then(|column| column.as_primitive_opt::<Int32Type>()),
-            steps: column_of(batch, EventColumn::StepIndex)
-                .and_then(|column| column.as_primitive_opt::<Int32Type>()),
-            replays: column_of(batch, EventColumn::IsReplay)
-                .and_then(|column| column.as_boolean_opt()),
-            errors: column_of(batch, EventColumn::IsError)
-                .and_then(|column| column.as_boolean_opt()),
+            times: number_column(batch, EventColumn::Timestamp),
+            turns: number_column(batch, EventColumn::TurnIndex),
+            steps: number_column(batch, EventColumn::StepIndex),
+            replays: flag_column(batch, EventColumn::IsReplay),
+            errors: flag_column(batch, EventColumn::IsError),
             files: column_of(batch, EventColumn::Files)
                 .and_then(|column| column.as_list_opt::<i32>()),
             providers: text_column(batch, EventColumn::Provider),
             request_ids: text_column(batch, EventColumn::RequestId),
-            counted_elsewhere: column_of(batch, EventColumn::IsCountedElsewhere)
-                .and_then(|column| column.as_boolean_opt()),
+            counted_elsewhere: flag_column(batch, EventColumn::IsCountedElsewhere),
         }
     }
 
     /// Returns the facts of a row, without the positions of its tags and files.
     fn read_facts(&self, row: usize) -> RowFacts {
-        let event_type = read_text(self.event_types, row).and_then(|name| name.parse().ok());
+        let event_type = value_at(self.event_types, row).and_then(|name| name.parse().ok());
         RowFacts {
-            time: self.times.filter(|times| times.is_valid(row)).map(|times| times.value(row)),
+            time: value_at(self.times, row),
             turn_index: read_number(self.turns, row),
             step_index: read_number(self.steps, row),
             event_type: event_type.unwrap_or(EventType::Notification),
-            is_replay: read_flag(self.replays, row).unwrap_or(false),
-            is_error: read_flag(self.errors, row),
+            is_replay: value_at(self.replays, row).unwrap_or(false),
+            is_error: value_at(self.errors, row),
             tags: 0,
             file_list: 0,
         }
@@ -97,10 +90,10 @@ impl<'b> IndexedColumns<'b> {
     /// Returns the hash of the response whose tokens a row has, and whether another session counts
     /// it. `None` if the row names no response that other logs may have, or is copied with its log.
     fn read_response(&self, row: usize) -> Option<(u64, bool)> {
-        let provider = read_text(self.providers, row)?.parse().ok()?;
-        let response = response_key(provider, read_text(self.request_ids, row)?)?;
-        let is_counted_elsewhere = read_flag(self.counted_elsewhere, row).unwrap_or(false);
-        let is_replay = read_flag(self.replays, row).unwrap_or(false);
+        let provider = value_at(self.providers, row)?.parse().ok()?;
+        let response = response_key(provider, value_at(self.request_ids, row)?)?;
+        let is_counted_elsewhere = value_at(self.counted_elsewhere, row).unwrap_or(false);
+        let is_replay = value_at(self.replays, row).unwrap_or(false);
         (is_counted_elsewhere || !is_replay)
             .then(|| (response.response_hash(base_of(provider)), is_counted_elsewhere))
     }
@@ -117,21 +110,7 @@ impl<'b> IndexedColumns<'b> {
     }
 }
 
-pub(super) fn text_column(batch: &RecordBatch, column: EventColumn) -> Option<&StringArray> {
-    column_of(batch, column)?.as_string_opt::<i32>()
-}
-
-/// Returns the text in a row of a column, if it has one.
-fn read_text(column: Option<&StringArray>, row: usize) -> Option<&str> {
-    column.filter(|column| column.is_valid(row)).map(|column| column.value(row))
-}
-
 /// Returns the number in a row of a column; 0 if it is negative or there is no such column.
 fn read_number(column: Option<&Int32Array>, row: usize) -> u32 {
-    column.map_or(0, |column| u32::try_from(column.value(row)).unwrap_or(0))
-}
-
-/// Returns the boolean in a row of a column, if it has one.
-fn read_flag(column: Option<&BooleanArray>, row: usize) -> Option<bool> {
-    column.filter(|column| column.is_valid(row)).map(|column| column.value(row))
+    value_at(column, row).and_then(|number| u32::try_from(number).ok()).unwrap_or(0)
 }

@@ -12,8 +12,7 @@ use super::events_footer::{TextPage, locate_text_pages, read_footer};
 use super::session_summary::SessionSummary;
 use super::session_table::SessionTable;
 use super::small_files::read_chunk_checksums;
-use crate::disk::checked_file::{CheckedFile, open_error};
-use crate::disk::files;
+use crate::disk::checked_file::CheckedFile;
 use crate::error::StoreError;
 use crate::index::SkipIndex;
 use crate::manifest::{FileEntry, SKIP_INDEX, SegmentEntry, file_name};
@@ -206,19 +205,7 @@ impl Segment {
     }
 
     fn verify_file(&self, file: &FileEntry) -> Result<(), StoreError> {
-        let path = self.table_path(&file.table);
-        let (bytes, xxh3) = match files::checksum_file(&path) {
-            Err(StoreError::Io { source, .. }) => return Err(open_error(&path, source)),
-            result => result?,
-        };
-        if bytes != file.bytes || xxh3 != file.xxh3 {
-            let reason = format!(
-                "it has {bytes} bytes and checksum {xxh3} instead of {} bytes and checksum {}",
-                file.bytes, file.xxh3
-            );
-            return Err(StoreError::damaged(&path, reason));
-        }
-        Ok(())
+        file.verify_at(&self.table_path(&file.table))
     }
 
     /// Compares the whole file of a table with its checksum, once in this process. This is for

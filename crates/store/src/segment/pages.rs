@@ -8,6 +8,7 @@ use std::ops::Range;
 use super::events_footer::TextPage;
 use super::open_segment::Segment;
 use crate::error::StoreError;
+use crate::thrift::PageHeader;
 
 /// Reads pages of text. It keeps its buffers, so every thread needs its own.
 #[derive(Default)]
@@ -59,51 +60,16 @@ fn malformed_page(segment: &Segment) -> StoreError {
 /// Most bytes that LZ4 unpacks from one packed byte. A page that declares more is damaged.
 const MAX_UNPACKED_RATIO: usize = 256;
 
-/// Returns the unpacked size of a page and its packed bytes. These follow a header in Thrift's
-/// compact protocol, which begins with the type, 0 for data, and both sizes (`PageHeader` of
-/// parquet.thrift).
+/// Returns the unpacked size of a page and its packed bytes.
 fn split_header(page: &[u8]) -> Option<(usize, &[u8])> {
-    let mut rest = page.iter();
-    let page_type = read_number_field(&mut rest)?;
-    let length = read_number_field(&mut rest)?;
-    let packed_length = read_number_field(&mut rest)?;
-
-    let read = page.len() - rest.len();
-    let start = page.len().checked_sub(packed_length)?;
-    if page_type != 0 || start < read || length / MAX_UNPACKED_RATIO > packed_length {
+    let mut packed = page;
+    let header = PageHeader::read(&mut packed)?;
+    let length = usize::try_from(header.uncompressed).ok()?;
+    let is_whole = packed.len() == header.compressed;
+    if header.kind != 0 || !is_whole || length / MAX_UNPACKED_RATIO > packed.len() {
         return None;
     }
-    Some((length, &page[start..]))
-}
-
-/// Reads a field of a page header. Returns `None` if it is not a number of 32 bits, is negative, or
-/// does not follow the field before it.
-fn read_number_field(rest: &mut std::slice::Iter<'_, u8>) -> Option<usize> {
-    /// Byte before a field that follows the one before it and is a number of 32 bits.
-    const NEXT_I32: u8 = 0x15;
-    if *rest.next()? != NEXT_I32 {
-        return None;
-    }
-
-    let mut number: u64 = 0;
-    let mut shift: u32 = 0;
-    loop {
-        let byte = *rest.next()?;
-        number |= u64::from(byte & 0x7f) << shift;
-        shift += 7;
-        if byte & 0x80 == 0 {
-            break;
-        }
-        if shift > 28 {
-            return None;
-        }
-    }
-
-    // Zigzag encoding: the lowest bit is the sign.
-    if number & 1 != 0 {
-        return None;
-    }
-    usize::try_from(number >> 1).ok()
+    Some((length, packed))
 }
 
 /// The values of a page of text by row. Each value follows its length in four bytes.
@@ -176,14 +142,17 @@ mod tests {
         // Type 0, 300 bytes, 3 packed; then the header of a data page, and the bytes.
         let page = [0x15, 0, 0x15, 0xd8, 4, 0x15, 6, 0x2c, 0x15, 2, 0, 0, b'a', b'b', b'c'];
         assert_eq!(split_header(&page), Some((300, &b"abc"[..])));
-        assert_eq!(split_header(&[0x15, 2, 0x15, 2, 0x15, 2, 9]), None, "an index page");
-        assert_eq!(split_header(&[0x15, 0, 0x15, 2, 0x15, 40, 9]), None, "longer than there is");
+        assert_eq!(split_header(&[0x15, 2, 0x15, 2, 0x15, 2, 0, 9]), None, "an index page");
+        assert_eq!(split_header(&[0x15, 0, 0x15, 2, 0x15, 40, 0, 9]), None, "longer than there is");
         assert_eq!(
-            split_header(&[0x15, 0, 0x15, 0x80, 0x80, 1, 0x15, 2, 9]),
+            split_header(&[0x15, 0, 0x15, 0x80, 0x80, 1, 0x15, 2, 0, 9]),
             None,
             "8 KB of a byte"
         );
-        assert_eq!(split_header(&[0x15, 0, 0x15, 0xff, 0xff, 0xff, 0xff, 0xff, 1, 0x15, 2]), None);
+        assert_eq!(
+            split_header(&[0x15, 0, 0x15, 0xff, 0xff, 0xff, 0xff, 0xff, 1, 0x15, 2, 0, 9]),
+            None
+        );
         for end in 0..8 {
             assert_eq!(split_header(&page[..end]), None, "{end}");
         }

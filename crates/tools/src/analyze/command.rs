@@ -201,9 +201,39 @@ const READING: &[&str] = &[
 
 /// Returns true if every program of a command line only reads, or if it runs none.
 pub(super) fn is_reading_command(command: &str) -> bool {
-    let is_in_place = command.contains("sed -i") || command.contains("> ");
-    !is_in_place
+    !command.contains("sed -i")
+        && !writes_file(command)
         && parse_programs(command).iter().all(|program| READING.contains(&program.as_str()))
+}
+
+/// Returns true if a command line redirects output into a file, outside of quotes and of the text after
+/// `<<`.
+fn writes_file(command: &str) -> bool {
+    let mut quote = None;
+    let mut is_document = false;
+    let mut rest = command.chars();
+    while let Some(c) = rest.next() {
+        match (c, quote) {
+            (c, Some(open)) if c == open => quote = None,
+            (_, Some('\'')) => {}
+            ('\\', _) => {
+                rest.next();
+            }
+            (_, Some(_)) => {}
+            ('"' | '\'', None) => quote = Some(c),
+            ('<', None) if rest.as_str().starts_with('<') => is_document = true,
+            ('\n', None) if is_document => return false,
+            ('>', None) => {
+                let target = rest.as_str().trim_start_matches(['>', '|', ' ']);
+                // The last one is PowerShell's.
+                if !["&", "/dev/null", "$null"].iter().any(|none| target.starts_with(none)) {
+                    return true;
+                }
+            }
+            _ => {}
+        }
+    }
+    false
 }
 
 /// Returns the first program of a pipe.
@@ -269,10 +299,28 @@ mod tests {
 
     #[test]
     fn looking_is_distinguished_from_changing() {
-        for command in ["ls -la", "cd x && git status", "cat a | wc -l", "echo done", ""] {
+        for command in [
+            "ls -la",
+            "cd x && git status",
+            "cat a | wc -l",
+            "echo done",
+            "grep \"a -> b\" x",
+            "rg 'it > that' 2> /dev/null",
+            "find . 2>&1 | head",
+            "cat <<E\na > b\nE",
+            "",
+        ] {
             assert!(is_reading_command(command), "{command}");
         }
-        for command in ["npm install", "sed -i s/a/b/ x", "cat a > b", "ls && rm x"] {
+        for command in [
+            "npm install",
+            "sed -i s/a/b/ x",
+            "cat a > b",
+            "echo x >file",
+            "ls >>log",
+            "cat <<E >x\na\nE",
+            "ls && rm x",
+        ] {
             assert!(!is_reading_command(command), "{command}");
         }
     }

@@ -14,6 +14,7 @@ use crate::reply::convert::shorten;
 use crate::reply::event_predicates::{
     is_slash_or_shell_command, is_type, own_rows, shows_compaction,
 };
+use base::paths::last_part;
 
 /// Minimum growth in tokens of one request that is reported.
 const MIN_JUMP_TOKENS: i64 = 20_000;
@@ -334,7 +335,7 @@ impl CompactionSummary {
 
     /// Returns true if the summary contains the name of a file.
     fn mentions_file(&self, path: &str) -> bool {
-        let name = path.rsplit(['/', '\\']).next().unwrap_or(path).to_lowercase();
+        let name = last_part(path).to_lowercase();
         self.text.contains(&name)
     }
 }

@@ -9,7 +9,7 @@ use crate::reply::change::{Edit, diff_lines};
 use crate::reply::convert;
 use crate::reply::convert::shorten;
 use crate::reply::event_predicates::is_type;
-use base::paths::resolve_path;
+use base::paths::{last_part, resolve_path};
 use base::sanitize::clean_text;
 
 /// Maximum distance in calls to the call that fixes a failed command or edit.
@@ -176,11 +176,7 @@ fn has_same_file(failed: &Action<'_>, other: &Action<'_>) -> bool {
     }
     // A missing file may be found elsewhere under the same name.
     other.kind == ToolKind::Read
-        && files.any(|path| other.files().iter().any(|known| file_name(known) == file_name(path)))
-}
-
-fn file_name(path: &str) -> &str {
-    path.rsplit(['/', '\\']).next().unwrap_or(path)
+        && files.any(|path| other.files().iter().any(|known| last_part(known) == last_part(path)))
 }
 
 /// Describes the fix of the failed call at `at`. `actions` must contain the texts, and `folder` is

@@ -60,8 +60,11 @@ impl ErrorQuery {
         let mut text = given;
         let mut file = None;
         while let Some(rest) = text.strip_prefix("file:") {
-            let (path, rest) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
-            file = Some(path.trim_matches('"').to_lowercase());
+            let quoted = rest.strip_prefix('"').and_then(|rest| rest.split_once('"'));
+            let (path, rest) = quoted
+                .or_else(|| rest.split_once(char::is_whitespace))
+                .unwrap_or((rest.trim_matches('"'), ""));
+            file = Some(path.to_lowercase());
             text = rest.trim_start();
         }
         let signatures = named_errors(text, MAX_ERRORS);
@@ -227,14 +230,8 @@ fn find_same_errors(
     if needs_recent {
         narrowed.extend(recent.sessions.iter().copied());
     }
-    let plan = plan_reads(snapshot, &narrowed, range).map_err(store_error)?;
-    let groups = group_failures(snapshot, &plan.tasks, range, &query.filter, call)?;
-    let mut found = Vec::new();
-    for (signature, seen) in groups {
-        if let Some(rank) = query.rank(&signature) {
-            found.push((rank, RecurringFailure::from_failures(seen)));
-        }
-    }
+    let rank = |signature: &str| query.rank(signature);
+    let mut found = find_groups(snapshot, &narrowed, range, &query.filter, call, &rank)?;
     found
         .sort_by_key(|(rank, group)| (Reverse(group.has_fix()), *rank, Reverse(group.last_time())));
     Ok(SameErrors {
@@ -252,20 +249,31 @@ fn find_similar_errors(
     query: &ErrorQuery,
     call: &Call<'_>,
 ) -> Result<Vec<RecurringFailure>, ToolError> {
-    let plan = plan_reads(snapshot, &recent.sessions, range).map_err(store_error)?;
-    let groups = group_failures(snapshot, &plan.tasks, range, &query.filter, call)?;
-    let mut similar = Vec::new();
-    for (signature, seen) in groups {
-        let similarity = query.similarity(&signature);
-        if similarity >= MIN_SIMILARITY {
-            similar.push((similarity, RecurringFailure::from_failures(seen)));
-        }
-    }
+    let similarity = |signature: &str| {
+        Some(query.similarity(signature)).filter(|similarity| *similarity >= MIN_SIMILARITY)
+    };
+    let sessions = &recent.sessions;
+    let mut similar = find_groups(snapshot, sessions, range, &query.filter, call, &similarity)?;
     similar.sort_by(|(a, x), (b, y)| {
         let fixed = y.has_fix().cmp(&x.has_fix());
         fixed.then(b.total_cmp(a)).then(y.last_time().cmp(&x.last_time()))
     });
     Ok(similar.into_iter().map(|(_, group)| group).collect())
+}
+
+/// Finds the failures in these sessions by signature, those for which `rate` returns a value, with it.
+fn find_groups<K>(
+    snapshot: &Snapshot,
+    sessions: &HashSet<usize>,
+    range: TimeRange,
+    filter: &FailureFilter,
+    call: &Call<'_>,
+    rate: &dyn Fn(&str) -> Option<K>,
+) -> Result<Vec<(K, RecurringFailure)>, ToolError> {
+    let plan = plan_reads(snapshot, sessions, range).map_err(store_error)?;
+    let groups = group_failures(snapshot, &plan.tasks, range, filter, call)?.into_iter();
+    let rated = groups.filter_map(|(signature, seen)| Some((rate(&signature)?, seen)));
+    Ok(rated.map(|(rate, seen)| (rate, RecurringFailure::from_failures(seen))).collect())
 }
 
 /// Returns the sessions with a failure whose text may have the words of a signature; `None` if it has
@@ -307,6 +315,9 @@ mod tests {
         assert_eq!(of_file.filter.file.as_deref(), Some("src/a.rs"));
         assert_eq!(of_file.signatures, ["boom happened"]);
         assert_eq!(of_file.rank("make: boom happened"), Some(0));
+        let quoted = parse("file:\"src/my file.rs\" boom happened");
+        assert_eq!(quoted.filter.file.as_deref(), Some("src/my file.rs"));
+        assert_eq!(quoted.signatures, ["boom happened"]);
         assert!(ErrorQuery::parse(&AnalyzeArgs::default()).is_err());
     }
 

@@ -54,7 +54,7 @@ pub(super) use self::stop::notification_stop_reason;
 use super::reply::answer::{Reply, RowTotal};
 use super::reply::call::Call;
 use super::reply::caller::{Caller, LAST, newest_conversation, newest_failed_conversation};
-use super::reply::interface::Interface;
+use super::reply::interface::{Interface, given};
 use super::reply::retention_warning::dropped_texts_warning;
 use super::reply::scope::{Coverage, SessionFilters};
 use super::reply::session_filter::session_filter;
@@ -78,7 +78,8 @@ pub(super) fn run(
 ) -> Result<Reply<AnalyzeData>, ToolError> {
     let limit =
         checked_limit("limit", args.limit, limits::FINDINGS_LIMIT, limits::FINDINGS_LIMIT_MAX)?;
-    let range = TimeRange::parse(args.since.as_deref(), args.until.as_deref(), call)?;
+    let range =
+        TimeRange::parse(args.since.as_deref(), args.until.as_deref(), &call.zone, call.now)?;
     let filters = SessionFilters {
         project: args.project.as_deref(),
         provider: args.provider,
@@ -180,33 +181,21 @@ fn no_session_error(interface: Interface, reason: Option<String>) -> ToolError {
 
 /// Returns a warning about arguments that have no effect.
 fn ignored_arguments_warning(args: &AnalyzeArgs) -> Option<Warning> {
-    let mut names = Vec::new();
-    match args.session_id.as_deref().map(str::trim) {
-        None => {
-            if args.checks.is_some() {
-                names.push("checks");
-            }
-        }
-        Some(LAST | LAST_FAILED) => {}
-        Some(_) => {
-            if args.project.is_some() {
-                names.push("project");
-            }
-            if args.provider.is_some() {
-                names.push("provider");
-            }
-            if args.since.is_some() {
-                names.push("since");
-            }
-            if args.until.is_some() {
-                names.push("until");
-            }
-        }
-    }
+    let is_of_one = match args.session_id.as_deref().map(str::trim) {
+        Some(LAST | LAST_FAILED) => return None,
+        id => id.is_some(),
+    };
+    let names = given([
+        ("checks", args.checks.is_some() && !is_of_one),
+        ("project", args.project.is_some() && is_of_one),
+        ("provider", args.provider.is_some() && is_of_one),
+        ("since", args.since.is_some() && is_of_one),
+        ("until", args.until.is_some() && is_of_one),
+    ]);
     if names.is_empty() {
         return None;
     }
-    let with = if args.session_id.is_some() { "with" } else { "without" };
+    let with = if is_of_one { "with" } else { "without" };
     let message = format!("No effect {with} session_id: {}", names.join(", "));
     Some(Warning::new(WarningCode::ParameterIgnored, Severity::Warning, message))
 }

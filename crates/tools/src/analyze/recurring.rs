@@ -24,6 +24,7 @@ use crate::reply::call::Call;
 use crate::reply::interface::Interface;
 use crate::reply::time_range::TimeRange;
 use crate::reply::{convert, cursor, rows};
+use base::numbers::count_of;
 use base::parallel::in_parallel;
 use store::{Snapshot, StoreError};
 
@@ -366,10 +367,7 @@ impl RecurringFailure {
         let fixed = is_fixed.iter().filter(|is_fixed| **is_fixed).count();
         let fix = if fixed > 0 { read_fix(snapshot, shown)? } else { None };
         let occurrences = self.seen.len();
-        let sessions = match self.sessions {
-            1 => "1 session".to_owned(),
-            sessions => format!("{sessions} sessions"),
-        };
+        let sessions = count_of(self.sessions, "session");
         let outcome = describe_fixes(fix.as_ref(), fixed, unfixed);
         let times =
             if occurrences == 1 { "Once".to_owned() } else { format!("{occurrences} times") };

@@ -10,6 +10,7 @@ use schemas::ToolKind;
 use super::inserted::{FileChange, InsertedPart, KnownFile, read_change, read_lines};
 use super::runs::{MIN_LINE_LETTERS, count_letters};
 use crate::analyze::Action;
+use crate::reply::reader_output::split_number;
 use base::sanitize::clean_text;
 
 /// A call that reads or edits the file.
@@ -77,7 +78,7 @@ impl FileHistory {
             } else {
                 FileChange::default()
             };
-            known.learn(action);
+            known.learn(action, is_file);
             let read = action.result.filter(|_| action.kind == ToolKind::Read);
             let shown = read.map(|result| clean_text(&result.text)).unwrap_or_default();
             self.calls.push(FileCall {
@@ -85,7 +86,7 @@ impl FileHistory {
                 event_index: action.call.event_index,
                 time: action.call.timestamp,
                 change,
-                shown: read_lines(&shown).map(str::to_owned).collect(),
+                shown: read_lines(&shown),
             });
         }
     }
@@ -95,8 +96,14 @@ impl FileHistory {
         let Some(result) = action.result else { return };
         let printed = self.printed.entry(session).or_default();
         let text = clean_text(&result.text);
-        for line in read_lines(&text).filter(|line| count_letters(line) >= MIN_LINE_LETTERS) {
-            printed.entry(plain_line(line).to_owned()).or_insert(result.event_index);
+        for line in text.lines() {
+            // What looks like a number may be one of `grep -n`, or belong to the line.
+            let unnumbered = split_number(line).map(|(_, line)| line);
+            for line in unnumbered.into_iter().chain([line]) {
+                if count_letters(line) >= MIN_LINE_LETTERS {
+                    printed.entry(plain_line(line).to_owned()).or_insert(result.event_index);
+                }
+            }
         }
     }
 

@@ -5,8 +5,11 @@ use schemas::session::EventRow;
 use schemas::{EventType, Provider, ToolKind};
 
 use crate::analyze::Action;
-use crate::reply::change::{Edit, LineCounts};
+use crate::reply::change::{Edit, LineCounts, PATCH_START, patch_sections};
 use crate::reply::event_predicates::is_type;
+use crate::reply::file_action::read_file_action;
+use crate::reply::file_state::{FileState, KnownText};
+use crate::reply::reader_output::read_numbered;
 use base::sanitize::clean_text;
 
 /// A line that is in the file after an edit.
@@ -57,43 +60,28 @@ const READ_BEFORE_WRITE: &[Provider] = &[Provider::Claude, Provider::OpenCode];
 /// What a session knows of a file before an edit.
 #[derive(Default)]
 pub(super) struct KnownFile {
-    /// The text of the file if it was read from its beginning to its end, or written as a whole, and
-    /// every edit since is known.
-    text: Option<String>,
+    state: FileState,
     was_seen: bool,
 }
 
 impl KnownFile {
-    /// Adds what a call shows of the file: the result of reading it, or what was written.
-    pub(super) fn learn(&mut self, action: &Action<'_>) {
-        if action.is_edit() {
-            self.text = self.text_after(action);
-            self.was_seen |= action.kind == ToolKind::Write;
-        }
-        let Some(result) = action.result.filter(|_| action.kind == ToolKind::Read) else { return };
-        self.was_seen = true;
-        let text = clean_text(&result.text);
-        let call = clean_text(&action.call.text);
-        let is_part = call.lines().any(|line| {
-            ["offset", "limit", "start_line", "end_line", "view_range", "lines"]
-                .iter()
-                .any(|name| line.strip_prefix(name).is_some_and(|rest| rest.starts_with(':')))
-        });
-        if !is_part && !text.contains("truncated") {
-            let lines: Vec<&str> = read_lines(&text).collect();
-            self.text = Some(lines.join("\n"));
+    /// Adds what a call shows of the file that `is_file` recognizes, or does to it.
+    pub(super) fn learn(&mut self, action: &Action<'_>, is_file: &dyn Fn(&str) -> bool) {
+        let is_read = action.kind == ToolKind::Read && action.result.is_some();
+        self.was_seen |= is_read || action.kind == ToolKind::Write;
+        if let Some(change) = read_file_action(action, None, is_file) {
+            self.state.apply(change, "");
         }
     }
 
-    /// Returns the text of the file after an edit, if it is known.
-    fn text_after(&self, action: &Action<'_>) -> Option<String> {
-        let edit = Edit::parse(&clean_text(&action.call.text))?;
-        if action.kind == ToolKind::Write {
-            return Some(edit.added);
+    /// Returns the text of the file if every edit since it was read or written is known.
+    fn text(&self) -> Option<String> {
+        match &self.state.text {
+            KnownText::Whole(text) if self.state.doubts.is_empty() => Some(clean_text(text)),
+            KnownText::Whole(_) | KnownText::Nothing | KnownText::Lines(_) | KnownText::Deleted => {
+                None
+            }
         }
-        let before = self.text.as_deref()?;
-        let is_found = !edit.removed.is_empty() && before.contains(&edit.removed);
-        is_found.then(|| before.replacen(&edit.removed, &edit.added, 1))
     }
 }
 
@@ -118,7 +106,7 @@ fn read_arguments(
     known: &KnownFile,
 ) -> FileChange {
     let text = clean_text(&action.call.text);
-    if let Some((_, patch)) = text.split_once("*** Begin Patch") {
+    if let Some((_, patch)) = text.split_once(PATCH_START) {
         return read_patch(patch, is_file);
     }
     // A command that changes a file in another way than by a patch is not read.
@@ -127,8 +115,8 @@ fn read_arguments(
     }
     let Some(mut edit) = Edit::parse(&text) else { return FileChange::default() };
     if action.kind == ToolKind::Write && !creates_file(action.call, action.result, known) {
-        let Some(before) = &known.text else { return FileChange::default() };
-        edit.removed.clone_from(before);
+        let Some(before) = known.text() else { return FileChange::default() };
+        edit.removed = before;
     }
     let lines = edit.added.lines().zip(edit.new_lines());
     let part = lines
@@ -152,33 +140,23 @@ fn creates_file(call: &EventRow, result: Option<&EventRow>, known: &KnownFile) -
 
 /// Returns what the sections of a patch for the file do.
 fn read_patch(patch: &str, is_file: &dyn Fn(&str) -> bool) -> FileChange {
-    let mut change = FileChange { parts: vec![InsertedPart::new()], ..FileChange::default() };
-    let mut is_inside = false;
-    for line in patch.lines() {
-        let header = ["*** Update File: ", "*** Add File: ", "*** Move to: "];
-        if let Some(path) = header.iter().find_map(|header| line.strip_prefix(header)) {
-            is_inside = is_file(path.trim());
-            change.parts.push(InsertedPart::new());
-            continue;
-        }
-        if line.starts_with("*** ") {
-            is_inside = false;
-        }
-        if !is_inside {
-            continue;
-        }
-        let text = line.get(1..).unwrap_or_default().trim_end().to_owned();
-        let is_new = line.starts_with('+');
-        if line.starts_with("@@") {
-            change.parts.push(InsertedPart::new());
-        } else if line.starts_with('-') {
-            change.before.push(text);
-        } else if is_new || line.starts_with(' ') {
-            if !is_new {
-                change.before.push(text.clone());
-            }
-            if let Some(part) = change.parts.last_mut() {
-                part.push(InsertedLine { text, is_new });
+    let mut change = FileChange::default();
+    for section in patch_sections(patch).iter().filter(|section| is_file(section.path)) {
+        change.parts.push(InsertedPart::new());
+        for line in &section.lines {
+            let text = line.get(1..).unwrap_or_default().trim_end().to_owned();
+            let is_new = line.starts_with('+');
+            if line.starts_with("@@") {
+                change.parts.push(InsertedPart::new());
+            } else if line.starts_with('-') {
+                change.before.push(text);
+            } else if is_new || line.starts_with(' ') {
+                if !is_new {
+                    change.before.push(text.clone());
+                }
+                if let Some(part) = change.parts.last_mut() {
+                    part.push(InsertedLine { text, is_new });
+                }
             }
         }
     }
@@ -186,23 +164,13 @@ fn read_patch(patch: &str, is_file: &dyn Fn(&str) -> bool) -> FileChange {
     change
 }
 
-/// Returns the lines of a reader's output, without the numbers before them.
-pub(super) fn read_lines(text: &str) -> impl Iterator<Item = &str> {
-    text.lines().map(|line| strip_number(line).trim_end())
-}
-
-/// Returns a line of a reader's output without the number at its beginning.
-fn strip_number(line: &str) -> &str {
-    let rest = line.trim_start().trim_start_matches(|c: char| c.is_ascii_digit());
-    if rest.len() == line.trim_start().len() {
-        return line;
+/// Returns the lines that a reader shows, without their numbers and the spaces at their ends.
+pub(super) fn read_lines(text: &str) -> Vec<String> {
+    let numbered = read_numbered(text);
+    if numbered.is_empty() {
+        return text.lines().map(|line| line.trim_end().to_owned()).collect();
     }
-    for separator in ["→", "\t", "| ", ": ", "|"] {
-        if let Some(text) = rest.strip_prefix(separator) {
-            return text;
-        }
-    }
-    line
+    numbered.values().map(|line| line.trim_end().to_owned()).collect()
 }
 
 #[cfg(test)]
@@ -258,7 +226,7 @@ mod tests {
             let rows = rows(tool, text, result);
             let actions = pair_calls(&rows);
             let change = read_change(&actions[0], &|path| path == "a.rs", &known);
-            known.learn(&actions[0]);
+            known.learn(&actions[0], &|path| path == "a.rs");
             counted = (change.count_added(), change.count_removed());
         }
         counted
@@ -300,10 +268,16 @@ mod tests {
         let read = |call: &str| {
             let rows = rows("Read", call, "     1→a\n     2→c");
             let mut known = KnownFile::default();
-            known.learn(&pair_calls(&rows)[0]);
+            known.learn(&pair_calls(&rows)[0], &|path| path == "a.rs");
             known
         };
         assert_eq!(after("Write", write, updated, &read("file_path: a.rs")), [" a", "+b"]);
         assert!(after("Write", write, updated, &read("file_path: a.rs\nlimit: 2")).is_empty());
+    }
+
+    #[test]
+    fn a_number_is_removed_if_every_line_has_one() {
+        assert_eq!(read_lines("     1→a  \n     2→404: b"), ["a", "404: b"]);
+        assert_eq!(read_lines("errors:\n404: not found "), ["errors:", "404: not found"]);
     }
 }

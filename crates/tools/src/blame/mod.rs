@@ -113,7 +113,7 @@ pub(super) fn run(
 
     let wanted = file.lines.clone().unwrap_or(1..=lines.len());
     let counted = edits.iter().rev().map(|edit| CountedEdit {
-        edit: describe_edit(snapshot, edit),
+        edit: WrittenBy::new(snapshot, edit.session, edit.event_index, edit.time),
         added: edit.added,
         removed: edit.removed,
     });
@@ -125,7 +125,8 @@ pub(super) fn run(
         edits: file.has_edits.then(|| counted.collect()),
     };
     for (number, writer) in (1..).zip(&writers).filter(|(number, _)| wanted.contains(number)) {
-        let written_by = writer.map(|edit| describe_edit(snapshot, edit));
+        let written_by =
+            writer.map(|edit| WrittenBy::new(snapshot, edit.session, edit.event_index, edit.time));
         data.lines += 1;
         data.known_lines += usize::from(written_by.is_some());
         match data.spans.last_mut() {
@@ -136,15 +137,23 @@ pub(super) fn run(
     Ok(data)
 }
 
-fn describe_edit(snapshot: &Snapshot, edit: &FileEdit) -> WrittenBy {
-    let row = &snapshot.sessions()[edit.session];
-    let index = convert::unsigned_index(edit.event_index);
-    WrittenBy {
-        session_id: row.session_id.clone(),
-        event_id: schemas::EventId::format(&row.session_id, index),
-        provider: row.provider,
-        timestamp: convert::format_time(edit.time),
-        title: row.title.as_deref().map(|title| one_line(&convert::clean_title(title))),
+impl WrittenBy {
+    /// Describes an event of the session at this position.
+    pub(crate) fn new(
+        snapshot: &Snapshot,
+        session: usize,
+        event_index: i32,
+        time: Option<i64>,
+    ) -> Self {
+        let row = &snapshot.sessions()[session];
+        let index = convert::unsigned_index(event_index);
+        Self {
+            session_id: row.session_id.clone(),
+            event_id: schemas::EventId::format(&row.session_id, index),
+            provider: row.provider,
+            timestamp: convert::format_time(time),
+            title: row.title.as_deref().map(|title| one_line(&convert::clean_title(title))),
+        }
     }
 }
 

@@ -21,12 +21,12 @@ use super::endings::{find_predecessor, find_successor};
 use super::reply::answer::Reply;
 use super::reply::budget::Budget;
 use super::reply::call::Call;
-use super::reply::interface::Interface;
+use super::reply::interface::{Interface, given};
 use super::reply::retention_warning::dropped_texts_warning;
 use super::reply::rows::{EventFit, Links, Pager};
 use super::reply::scope::{Coverage, SessionFilters};
 use super::reply::session_sums::SubagentIndex;
-use super::reply::shared_state::SharedState;
+use super::reply::tools::Tools;
 use super::reply::transcript::Transcript;
 use super::reply::usage_warnings::usage_warnings;
 use super::reply::{convert, cursor, rows};
@@ -36,32 +36,32 @@ use store::{SessionSummary, Snapshot, StoreError};
 
 /// Reads a session once, for what `get_session_details` says of it and for its transcript.
 pub(super) fn read_with_transcript(
-    shared: &SharedState,
+    tools: &Tools,
     snapshot: &Snapshot,
     session: usize,
     call: &Call<'_>,
 ) -> Result<(DetailData, Transcript, Vec<EventRow>), ToolError> {
     let row = snapshot.sessions()[session].row().map_err(store_error)?;
     let events = rows::read_all_events(snapshot, session, call)?;
-    let mut data = describe_session(shared, snapshot, session).map_err(store_error)?;
+    let mut data = describe_session(tools, snapshot, session).map_err(store_error)?;
     let summary = summarize_session(snapshot, row, &events, json_length(&data));
     data.summary = Some(summary.map_err(store_error)?);
     let range = 0..u32::try_from(row.events).unwrap_or(u32::MAX);
-    let transcript = Transcript::from_rows(row, &events, range, shared.prices(), call)?;
+    let transcript = Transcript::from_rows(row, &events, range, tools.prices(), call)?;
     Ok((data, transcript, events))
 }
 
 /// Returns a session with its labels, its origin and the sums over its subagents.
 fn describe_session(
-    shared: &SharedState,
+    tools: &Tools,
     snapshot: &Snapshot,
     session: usize,
 ) -> Result<DetailData, StoreError> {
     let session = &snapshot.sessions()[session];
     let mut shown = Session {
         with_subagents: SubagentIndex::from_sessions(snapshot.sessions())
-            .sum_with_subagents(session, shared.prices())?,
-        ..convert::convert_session(session.row()?, ListFormat::Full, shared.prices())
+            .sum_with_subagents(session, tools.prices())?,
+        ..convert::convert_session(session.row()?, ListFormat::Full, tools.prices())
     };
     convert::add_labels(&mut shown, snapshot, ListFormat::Full);
     convert::add_origin(&mut shown, session, snapshot);
@@ -69,7 +69,7 @@ fn describe_session(
 }
 
 pub(super) fn run(
-    shared: &SharedState,
+    tools: &Tools,
     snapshot: &Snapshot,
     args: &DetailArgs,
     call: &Call<'_>,
@@ -86,7 +86,7 @@ pub(super) fn run(
         .map(|text| cursor::decode::<TextPlace>(&bound, text))
         .transpose()?
         .unwrap_or((0, 0));
-    let session = shared.caller.find_session(snapshot, &args.session_id)?;
+    let session = tools.caller.find_session(snapshot, &args.session_id)?;
     let last = match args.last {
         None => None,
         given => Some(schemas::tool::checked_limit("last", given, 1, limits::DETAIL_LIMIT_MAX)?),
@@ -95,7 +95,7 @@ pub(super) fn run(
     let level = args.detail_level.unwrap_or(usual);
     let includes_reasoning = args.include_reasoning.unwrap_or(false);
     let row = snapshot.sessions()[session].row().map_err(store_error)?;
-    let mut data = describe_session(shared, snapshot, session).map_err(store_error)?;
+    let mut data = describe_session(tools, snapshot, session).map_err(store_error)?;
     let mut events = rows::read_all_events(snapshot, session, call)?;
     if let Some(turns) = &turns {
         let last = events.iter().map(|event| event.turn_index).max().unwrap_or(0);
@@ -156,8 +156,8 @@ pub(super) fn run(
     reply.warnings = ignored_arguments(args, level);
     reply
         .warnings
-        .extend(shared.caller.session_note(&args.session_id, &snapshot.sessions()[session]));
-    reply.warnings.extend(usage_warnings([row], shared.prices(), &|_| true));
+        .extend(tools.caller.session_note(&args.session_id, &snapshot.sessions()[session]));
+    reply.warnings.extend(usage_warnings([row], tools.prices(), &|_| true));
     let dropped = dropped_texts_warning(snapshot, |other| other.id() == row.session_id);
     reply.warnings.extend(dropped.map_err(store_error)?);
     if page.next.is_some() && returned < page.limit && level != DetailLevel::Full {
@@ -165,7 +165,7 @@ pub(super) fn run(
         let warning = Warning::new(WarningCode::ResultsTruncated, Severity::Info, message);
         reply.warnings.push(warning);
     }
-    let hint = describe_next_step(shared.caller.interface, level, includes_reasoning, row.events);
+    let hint = describe_next_step(tools.caller.interface, level, includes_reasoning, row.events);
     reply.hint = Some(match describe_original(snapshot, &snapshot.sessions()[session]) {
         Some(original) => format!(
             "Every event of this session is a copy from {original}, where tokens and failures count; is:replay in a query finds copies. {hint}"
@@ -193,20 +193,12 @@ fn describe_original(snapshot: &Snapshot, session: &SessionSummary) -> Option<St
 /// Returns warnings about arguments that have no effect at this level.
 fn ignored_arguments(args: &DetailArgs, level: DetailLevel) -> Vec<Warning> {
     let is_coarse = matches!(level, DetailLevel::Summary | DetailLevel::Turns);
-    let mut names = Vec::new();
-    if args.include_reasoning.is_some() && is_coarse {
-        names.push("include_reasoning");
-    }
-    if args.limit.is_some() && level == DetailLevel::Summary {
-        names.push("limit");
-    }
-    if args.cursor.is_some() && level == DetailLevel::Summary {
-        names.push("cursor");
-    }
-    if args.last.is_some() && level == DetailLevel::Summary {
-        names.push("last");
-    }
-
+    let names = given([
+        ("include_reasoning", args.include_reasoning.is_some() && is_coarse),
+        ("limit", args.limit.is_some() && level == DetailLevel::Summary),
+        ("cursor", args.cursor.is_some() && level == DetailLevel::Summary),
+        ("last", args.last.is_some() && level == DetailLevel::Summary),
+    ]);
     let mut warnings = Vec::new();
     for name in names {
         let message = format!("{name} has no effect at detail_level '{level}'");

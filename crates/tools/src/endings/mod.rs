@@ -4,7 +4,6 @@
 
 mod compaction;
 mod continuation;
-mod line;
 mod tail;
 mod todos;
 mod uncommitted;
@@ -15,7 +14,6 @@ use schemas::tool::details::{CallGlance, CallState, Excerpt, SessionEnd};
 
 use self::compaction::open_sections;
 pub(crate) use self::continuation::{find_predecessor, find_successor};
-use self::line::shorten_line;
 pub use self::tail::{SessionTail, read_session_tail};
 use self::todos::collect_open_todos;
 use self::uncommitted::find_uncommitted;
@@ -24,7 +22,7 @@ use super::analyze::{
 };
 use super::reply::convert;
 use super::reply::event_predicates::{is_type, own_rows};
-use base::sanitize::{clean_text, one_line, truncate_for_json};
+use base::sanitize::{clean_text, cut_for_json, one_line, truncate_for_json};
 
 /// How much of a session's end is described.
 #[derive(Debug, Clone, Copy)]
@@ -86,7 +84,7 @@ pub(crate) fn describe_end(
 /// Describes a call in one line.
 fn glance_at(action: &Action<'_>, bytes: usize) -> CallGlance {
     let called = action.describe_call().map(|call| one_line(&call));
-    let call = called.map(|call| shorten_line(&call, bytes));
+    let call = called.map(|call| cut_for_json(&call, bytes));
     CallGlance {
         event_id: convert::event_id(action.call),
         turn_index: convert::unsigned_index(action.call.turn_index),

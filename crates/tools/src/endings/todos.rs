@@ -14,11 +14,10 @@
 use schemas::tool::details::Todo;
 use schemas::{EventType, ToolKind};
 
-use super::line::shorten_line;
 use crate::analyze::{Action, ActionOutcome};
 use crate::reply::convert;
-use crate::reply::event_predicates::is_type;
-use base::sanitize::{clean_text, one_line};
+use crate::reply::event_predicates::{is_type, plain_tool_name};
+use base::sanitize::{clean_text, cut_for_json, one_line};
 
 /// Names of the field that holds what is to be done, the most telling first.
 const TEXT_FIELDS: &[&str] =
@@ -73,15 +72,15 @@ pub(super) fn collect_open_todos(actions: &[&Action<'_>], bytes: usize) -> Vec<T
     open.map(|item| Todo {
         event_id: item.event_id,
         turn_index: item.turn_index,
-        text: shorten_line(&one_line(&item.text), bytes),
-        state: shorten_line(&item.state, 40),
+        text: cut_for_json(&one_line(&item.text), bytes),
+        state: cut_for_json(&item.state, 40),
     })
     .collect()
 }
 
 /// Applies a call to the items known so far.
 fn apply_call(action: &Action<'_>, listed: &mut Vec<PlanItem>, tasks: &mut Vec<PlanItem>) {
-    let name = plain_name(action.tool_name().unwrap_or_default());
+    let name = plain_tool_name(action.tool_name().unwrap_or_default());
     let text = clean_text(&action.call.text);
     match name.as_str() {
         "taskcreate" => tasks.extend(created_task(action, &text)),
@@ -112,12 +111,6 @@ fn apply_call(action: &Action<'_>, listed: &mut Vec<PlanItem>, tasks: &mut Vec<P
     }
     listed.truncate(MAX_ITEMS);
     tasks.truncate(MAX_ITEMS);
-}
-
-/// Returns a tool's name without case and separators.
-fn plain_name(name: &str) -> String {
-    let letters = name.chars().filter(char::is_ascii_alphanumeric);
-    letters.map(|letter| letter.to_ascii_lowercase()).collect()
 }
 
 fn at_event(item: PlanItem, action: &Action<'_>) -> PlanItem {

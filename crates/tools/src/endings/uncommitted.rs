@@ -7,7 +7,7 @@ use schemas::tool::details::Uncommitted;
 
 use crate::analyze::Action;
 use crate::reply::convert;
-use base::paths::resolve_path;
+use base::paths::path_below;
 use base::sanitize::{clean_text, one_line};
 
 /// Commands after which an earlier `git status` no longer holds.
@@ -86,16 +86,9 @@ pub(super) fn find_uncommitted(
 
 /// Returns the files of an edit that are in the session's folder, relative to it.
 fn files_below(action: &Action<'_>, folder: Option<&str>) -> Vec<String> {
-    let mut below = Vec::new();
-    for path in action.files() {
-        let Some(folder) = folder else { continue };
-        let full = resolve_path(Some(folder), path);
-        let base = format!("{}/", folder.trim_end_matches('/'));
-        if let Some(path) = full.strip_prefix(&base) {
-            below.push(one_line(&clean_text(path)));
-        }
-    }
-    below
+    let Some(folder) = folder else { return Vec::new() };
+    let below = action.files().iter().filter_map(|path| path_below(folder, path));
+    below.map(|path| one_line(&clean_text(&path))).collect()
 }
 
 /// Returns the state that a command leaves or shows; `None` if it neither changes nor shows it.

@@ -20,7 +20,7 @@ use super::reply::call::Call;
 use super::reply::caller::ambiguous_prefix_warning;
 use super::reply::retention_warning::dropped_texts_warning;
 use super::reply::rows::{EventFit, Links, Pager};
-use super::reply::shared_state::SharedState;
+use super::reply::tools::Tools;
 use super::reply::{convert, cursor, rows};
 use crate::error::store_error;
 use base::sanitize::{clean_text, truncate_middle_for_json};
@@ -54,17 +54,13 @@ struct PageStart {
 
 /// Returns the positions of the sessions of the requested events. An id that is not valid is left to
 /// [`run`], which reports it.
-pub(super) fn find_sessions(
-    shared: &SharedState,
-    args: &EventArgs,
-    snapshot: &Snapshot,
-) -> Vec<usize> {
+pub(super) fn find_sessions(tools: &Tools, args: &EventArgs, snapshot: &Snapshot) -> Vec<usize> {
     let spans = parse_spans(&args.event_ids).into_iter().flatten().flatten();
-    spans.filter_map(|span| shared.caller.find_session(snapshot, &span.session).ok()).collect()
+    spans.filter_map(|span| tools.caller.find_session(snapshot, &span.session).ok()).collect()
 }
 
 pub(super) fn run(
-    shared: &SharedState,
+    tools: &Tools,
     snapshot: &Snapshot,
     args: &EventArgs,
     call: &Call<'_>,
@@ -91,11 +87,11 @@ pub(super) fn run(
         budget: Budget::new(limits::ANSWER_BYTES),
         events: Vec::new(),
     };
-    let page = read_page(shared, snapshot, args, start, pager, call)?;
+    let page = read_page(tools, snapshot, args, start, pager, call)?;
     if page.pager.events.is_empty() && page.not_found.len() == page.requested {
         let spans = parse_spans(&args.event_ids)?;
         let first = spans.iter().flatten().next();
-        return Err(unknown_event_error(shared, snapshot, first, page.not_found));
+        return Err(unknown_event_error(tools, snapshot, first, page.not_found));
     }
 
     let returned = page.pager.events.len();
@@ -122,7 +118,7 @@ pub(super) fn run(
 /// Reads events until all are read or the page is full. `start` is the number of the first event, and
 /// the first character of its text.
 fn read_page<'a>(
-    shared: &SharedState,
+    tools: &Tools,
     snapshot: &Snapshot,
     args: &'a EventArgs,
     start: (usize, usize),
@@ -130,7 +126,7 @@ fn read_page<'a>(
     call: &Call<'_>,
 ) -> Result<EventPage<'a>, ToolError> {
     let mut ambiguous = Vec::new();
-    let requested = resolve_all(shared, snapshot, args, &mut ambiguous)?;
+    let requested = resolve_all(tools, snapshot, args, &mut ambiguous)?;
     let mut page = EventPage {
         pager,
         requested: requested.len(),
@@ -238,7 +234,7 @@ fn read_run(
 /// Returns the events that the ids of a call name, in their order. An id that names none has an entry
 /// without a place. Appends warnings about ids whose session is a prefix of several sessions.
 fn resolve_all<'a>(
-    shared: &SharedState,
+    tools: &Tools,
     snapshot: &Snapshot,
     args: &'a EventArgs,
     ambiguous: &mut Vec<Warning>,
@@ -246,7 +242,7 @@ fn resolve_all<'a>(
     let spans = parse_spans(&args.event_ids)?;
     let mut requested = Vec::new();
     for (written, span) in args.event_ids.iter().zip(&spans) {
-        let find_session = |id: &str| shared.caller.find_session(snapshot, id);
+        let find_session = |id: &str| tools.caller.find_session(snapshot, id);
         match requested::resolve(snapshot, written, span.as_ref(), find_session) {
             Ok(events) => requested.extend(events),
             // If several ids were given, the others are answered.
@@ -293,24 +289,24 @@ fn describe_cut(id: &str, char: usize, text_chars: Option<usize>) -> String {
 
 /// Returns the error for a call whose ids are all unknown. `first` is the first of them that is valid.
 pub(crate) fn unknown_event_error(
-    shared: &SharedState,
+    tools: &Tools,
     snapshot: &Snapshot,
     first: Option<&EventSpan>,
     not_found: Vec<String>,
 ) -> ToolError {
-    let why = first.map(|span| describe_unknown_event(shared, snapshot, span)).unwrap_or_default();
+    let why = first.map(|span| describe_unknown_event(tools, snapshot, span)).unwrap_or_default();
     let message = format!(
         "No such event: {}. {why}{} and {} give event ids",
         not_found.join(", "),
-        shared.caller.interface.tool_name("search_events"),
-        shared.caller.interface.tool_name("get_session_details")
+        tools.caller.interface.tool_name("search_events"),
+        tools.caller.interface.tool_name("get_session_details")
     );
     ToolError::new(ErrorCode::EventNotFound, message).with_detail("not_found", not_found)
 }
 
 /// Returns why an id does not name an event.
-fn describe_unknown_event(shared: &SharedState, snapshot: &Snapshot, span: &EventSpan) -> String {
-    let at = match shared.caller.find_session(snapshot, &span.session) {
+fn describe_unknown_event(tools: &Tools, snapshot: &Snapshot, span: &EventSpan) -> String {
+    let at = match tools.caller.find_session(snapshot, &span.session) {
         Ok(at) => at,
         Err(error) => return format!("{}; ", error.message),
     };

@@ -2,12 +2,12 @@
 
 use std::ops::Range;
 
-use arrow::array::AsArray;
 use schemas::table::EventColumn;
 use schemas::{ErrorCode, EventId, EventType, ToolError};
 
 use crate::error::store_error;
-use store::{Snapshot, column_of};
+use crate::reply::convert::unsigned_index;
+use store::Snapshot;
 
 /// Events that an argument names: `SESSION:64`, or `SESSION:64-94` for a range.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -110,24 +110,12 @@ fn read_shown_indexes(
 ) -> Result<Vec<u32>, ToolError> {
     let columns = [EventColumn::EventIndex, EventColumn::EventType];
     let range = first..last.saturating_add(1);
-    let mut events = snapshot.events_of(session, std::slice::from_ref(&range), &columns);
-    let mut indexes = Vec::new();
-    while let Some(batch) = events.next_batch().map_err(store_error)? {
-        let (Some(index_column), Some(type_column)) =
-            (column_of(&batch, columns[0]), column_of(&batch, columns[1]))
-        else {
-            continue;
-        };
-        let of_batch = index_column.as_primitive::<arrow::datatypes::Int32Type>().values();
-        let types = type_column.as_string::<i32>();
-        for (row, index) in of_batch.iter().enumerate() {
-            let is_shown = types.value(row) != EventType::TokenUsage.as_str();
-            if is_shown && let Ok(index) = u32::try_from(*index) {
-                indexes.push(index);
-            }
-        }
-    }
-    Ok(indexes)
+    let rows = snapshot
+        .events_of(session, std::slice::from_ref(&range), &columns)
+        .read_rows()
+        .map_err(store_error)?;
+    let shown = rows.iter().filter(|row| row.event_type != EventType::TokenUsage);
+    Ok(shown.map(|row| unsigned_index(row.event_index)).collect())
 }
 
 #[cfg(test)]

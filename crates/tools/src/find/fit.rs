@@ -9,7 +9,7 @@ use schemas::tool::find::{FindData, SessionMatch};
 use crate::reply::answer::{Reply, redaction_warning};
 use crate::reply::interface::Interface;
 use base::json_length::json_length;
-use base::sanitize::truncate_for_json;
+use base::sanitize::cut_for_json;
 
 /// Most bytes of an answer with up to [`limits::FIND_LIMIT`] sessions: 900 tokens.
 const PAGE_BYTES: usize = 900 * limits::BYTES_PER_TOKEN;
@@ -147,13 +147,13 @@ fn shorten_sessions(sessions: &mut Vec<SessionMatch>, bytes: usize) -> bool {
 }
 
 fn shorten_texts(session: &mut SessionMatch, sizes: TextSizes) {
-    session.title = session.title.as_deref().map(|title| shorten(title, sizes.title));
-    session.project = session.project.as_deref().map(|name| shorten(name, sizes.project));
+    session.title = session.title.as_deref().map(|title| cut_for_json(title, sizes.title));
+    session.project = session.project.as_deref().map(|name| cut_for_json(name, sizes.project));
     if sizes.passage == 0 {
         session.passages.clear();
     }
     for passage in session.passages.values_mut() {
-        *passage = shorten(passage, sizes.passage);
+        *passage = cut_for_json(passage, sizes.passage);
     }
 }
 
@@ -162,10 +162,4 @@ fn sessions_length(sessions: &[SessionMatch]) -> usize {
     // Data that has no JSON fails when the answer is made.
     let json = serde_json::to_vec(sessions).unwrap_or_default();
     json.len() + redaction_warning(&json).map_or(0, |warning| json_length(&warning))
-}
-
-/// Cuts a text to a number of bytes of JSON, with an ellipsis at the cut.
-pub(super) fn shorten(text: &str, bytes: usize) -> String {
-    let (kept, omitted) = truncate_for_json(text, bytes);
-    if omitted == 0 { kept.to_owned() } else { format!("{}…", kept.trim_end()) }
 }

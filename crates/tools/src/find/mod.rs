@@ -8,7 +8,7 @@ use schemas::tool::checked_limit;
 use schemas::tool::find::{FindArgs, FindData, SessionMatch};
 use schemas::{ErrorCode, Timestamp, ToolError, limits};
 
-use self::fit::{fit_page, shorten};
+use self::fit::fit_page;
 use crate::error::search_error;
 use crate::reply::answer::{Reply, RowTotal};
 use crate::reply::budget::echoed_name;
@@ -17,11 +17,11 @@ use crate::reply::convert::clean_title;
 use crate::reply::cursor::{self, PageEnd};
 use crate::reply::interface::Interface;
 use crate::reply::scope::{Coverage, SessionFilters};
-use crate::reply::session_filter::session_filter;
-use crate::reply::shared_state::SharedState;
 use crate::reply::store_warnings::store_warnings;
+use crate::reply::time_range::TimeRange;
+use crate::reply::tools::Tools;
 use base::json_length::json_length;
-use base::sanitize::{clean_text, one_line};
+use base::sanitize::{clean_text, cut_for_json, one_line};
 use search::{FoundSession, SessionQuestion, SessionRank, SessionRequest, search_sessions};
 use store::Snapshot;
 
@@ -55,25 +55,26 @@ const MAX_ID_BYTES: usize = 40;
 const MAX_ABSENT_BYTES: usize = 100;
 
 pub(super) fn run(
-    shared: &SharedState,
+    tools: &Tools,
     snapshot: &Snapshot,
     args: &FindArgs,
     call: &Call<'_>,
 ) -> Result<Reply<FindData>, ToolError> {
-    let interface = shared.caller.interface;
+    let interface = tools.caller.interface;
     let limit = checked_limit("limit", args.limit, limits::FIND_LIMIT, limits::FIND_LIMIT_MAX)?;
     let question = SessionQuestion::parse_naming(snapshot, &args.query);
     if question.is_empty() {
         return Err(nothing_to_look_for(interface, &args.query));
     }
-    let since = parse_time("since", args.since.as_deref(), call)?;
-    let until = parse_time("until", args.until.as_deref(), call)?;
-    if since.zip(until).is_some_and(|(since, until)| since.0 >= until.0) {
-        let message = "since: it is not before until. Swap them, or leave one out";
-        return Err(
-            ToolError::new(ErrorCode::InvalidArgument, message).with_detail("field", "since")
-        );
-    }
+    let range =
+        TimeRange::parse(args.since.as_deref(), args.until.as_deref(), &call.zone, call.now)?;
+    let filters = SessionFilters {
+        project: args.project.as_deref(),
+        provider: args.provider,
+        since: range.since,
+        until: range.until,
+        ..SessionFilters::default()
+    };
     let bound = FindArgs { cursor: None, ..args.clone() };
     let after = args
         .cursor
@@ -84,7 +85,7 @@ pub(super) fn run(
 
     let request = SessionRequest {
         question: &question,
-        sessions: filter_sessions(snapshot, args, since, until),
+        sessions: filters.find_matching(snapshot).map(HashSet::from_iter),
         limit,
         after: after.map(|after| after.at),
         until: None,
@@ -120,20 +121,10 @@ pub(super) fn run(
         sessions,
     };
 
-    let filters = SessionFilters {
-        project: args.project.as_deref(),
-        provider: args.provider,
-        since,
-        ..SessionFilters::default()
-    };
-    let mut scope = filters.describe_scope(snapshot, Coverage::OwnEvents);
-    if let Some(until) = until {
-        scope.push_str(&format!("; begun before {until}"));
-    }
     let mut reply = Reply::new(data, found.sessions.len());
     reply.before = seen;
     reply.total = Some(RowTotal::Exact(found.matched));
-    reply.scope = Some(scope);
+    reply.scope = Some(filters.describe_scope(snapshot, Coverage::OwnEvents));
     let next_step = describe_next_step(interface, snapshot, &reply.data, &filters);
     let doubt = match found.sessions.first().filter(|_| args.cursor.is_none()) {
         Some(best) if found.best_share < LEAST_SHARE => Some(explain_poor_match(best)),
@@ -172,14 +163,6 @@ fn echo_words(words: &[String], bytes: usize) -> Vec<String> {
     echoed
 }
 
-fn parse_time(
-    name: &str,
-    value: Option<&str>,
-    call: &Call<'_>,
-) -> Result<Option<Timestamp>, ToolError> {
-    value.map(|value| call.zone.parse_since(name, value, call.now)).transpose()
-}
-
 /// Returns the error for a question in which no word says what it is about.
 fn nothing_to_look_for(interface: Interface, query: &str) -> ToolError {
     let message = format!(
@@ -189,28 +172,6 @@ fn nothing_to_look_for(interface: Interface, query: &str) -> ToolError {
         interface.tool_name("list_sessions")
     );
     ToolError::new(ErrorCode::InvalidQuery, message)
-}
-
-/// Returns the positions of the sessions that pass the filters; `None` if there are no filters.
-fn filter_sessions(
-    snapshot: &Snapshot,
-    args: &FindArgs,
-    since: Option<Timestamp>,
-    until: Option<Timestamp>,
-) -> Option<HashSet<usize>> {
-    if args.project.is_none() && args.provider.is_none() && since.or(until).is_none() {
-        return None;
-    }
-    let passes = session_filter(args.project.as_deref(), args.provider, since.map(|since| since.0));
-    let mut wanted = HashSet::new();
-    for (position, row) in snapshot.sessions().iter().enumerate() {
-        let started = row.started_at;
-        let is_begun = until.is_none_or(|until| started.is_some_and(|started| started < until.0));
-        if is_begun && passes(row) {
-            wanted.insert(position);
-        }
-    }
-    Some(wanted)
 }
 
 /// Converts a session. `words` is the number of words of the question.
@@ -223,10 +184,10 @@ fn convert_session(
     let row = &snapshot.sessions()[found.session];
     let title = row.title.as_deref().map(|title| {
         let title = one_line(&clean_title(title));
-        shorten(&title, MAX_TITLE_BYTES)
+        cut_for_json(&title, MAX_TITLE_BYTES)
     });
     let passages = found.passages.iter().map(|passage| {
-        (passage.event_index, shorten(&clean_text(&passage.text), MAX_PASSAGE_BYTES))
+        (passage.event_index, cut_for_json(&clean_text(&passage.text), MAX_PASSAGE_BYTES))
     });
     SessionMatch {
         session_id: row.session_id.clone(),
@@ -235,7 +196,7 @@ fn convert_session(
             .origin
             .project
             .as_deref()
-            .map(|name| shorten(&clean_text(name), MAX_PROJECT_BYTES)),
+            .map(|name| cut_for_json(&clean_text(name), MAX_PROJECT_BYTES)),
         provider: row.provider,
         ended: row.ended_at.and_then(|end| call.zone.day(Timestamp(end))),
         events: found.matched_events,

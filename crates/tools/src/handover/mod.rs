@@ -19,7 +19,7 @@ use super::reply::caller::{LAST, newest_conversation};
 use super::reply::event_predicates::{has_failed, is_slash_command, is_type, own_rows};
 use super::reply::interface::Interface;
 use super::reply::session_filter::session_filter;
-use super::reply::shared_state::SharedState;
+use super::reply::tools::Tools;
 use super::reply::{convert, rows};
 use crate::error::store_error;
 use base::sanitize::{clean_text, one_line};
@@ -73,15 +73,15 @@ pub struct Handover {
 /// Writes the handover of a session: the named one, or the newest conversation of the project that
 /// is not the caller's own.
 pub(super) fn run(
-    shared: &SharedState,
+    tools: &Tools,
     snapshot: &Snapshot,
     session_id: Option<&str>,
     project: Option<&str>,
     call: &Call<'_>,
 ) -> Result<Handover, ToolError> {
     let session = match session_id.map(str::trim).filter(|id| !id.is_empty()) {
-        Some(id) => shared.caller.find_session(snapshot, id)?,
-        None => newest_other_session(shared, snapshot, project)?,
+        Some(id) => tools.caller.find_session(snapshot, id)?,
+        None => newest_other_session(tools, snapshot, project)?,
     };
     let row = snapshot.sessions()[session].row().map_err(store_error)?;
     let events = rows::read_all_events(snapshot, session, call)?;
@@ -94,24 +94,24 @@ pub(super) fn run(
         parent_of_subagent: row.parent_session_id.clone().filter(|_| row.is_subagent()),
         later_version: row.parent_session_id.clone().filter(|_| row.is_earlier_version()),
         is_log_gone: row.source_gone,
-        text: write_handover(row, &events, successor.as_ref(), shared.caller.interface),
+        text: write_handover(row, &events, successor.as_ref(), tools.caller.interface),
     })
 }
 
 /// Returns the newest conversation of the project, or of the caller's folder, that is not the
 /// caller's own session.
 fn newest_other_session(
-    shared: &SharedState,
+    tools: &Tools,
     snapshot: &Snapshot,
     project: Option<&str>,
 ) -> Result<usize, ToolError> {
-    let current = shared.caller.current_session(snapshot);
+    let current = tools.caller.current_session(snapshot);
     let own = current.map(|at| snapshot.sessions()[at].id());
     let passes = session_filter(project.filter(|project| !project.is_empty()), None, None);
     let is_other = |row: &SessionSummary| own != Some(row.session_id.as_str());
     let in_folder = |row: &SessionSummary| {
         let folder = row.origin.cwd.as_deref().map(std::path::Path::new);
-        project.is_some() || shared.caller.folders.iter().any(|own| folder == Some(own))
+        project.is_some() || tools.caller.folders.iter().any(|own| folder == Some(own))
     };
     newest_conversation(snapshot, |row| is_other(row) && passes(row) && in_folder(row))
         .or_else(|| newest_conversation(snapshot, |row| is_other(row) && passes(row)))

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use memchr::memmem;
+use ingest::redact::masked_kinds;
 use schemas::envelope::{
     EncodedAnswer, EncodedData, Metadata, Pagination, Severity, Status, ToolAnswer, Warning,
     WarningCode,
@@ -16,13 +16,11 @@ use super::convert;
 use super::history::CallView;
 pub use super::history::RowTotal;
 use super::store_warnings::store_warnings;
+use base::numbers::list_counts;
 use store::Snapshot;
 
 /// The start of the text that replaces a masked secret; the kind of secret follows.
-const MASK: &[u8] = b"[REDACTED:";
-
-/// Maximum length in bytes of the name of a kind of secret.
-const MAX_KIND_BYTES: usize = 32;
+const MASK: &str = "[REDACTED:";
 
 /// A tool's data, and the facts about it for the envelope.
 pub struct Reply<T> {
@@ -202,27 +200,23 @@ fn describe_next_page(seen: usize, total: Option<RowTotal>) -> String {
 
 /// Returns a warning that names the kinds of secrets masked in an answer.
 pub fn redaction_warning(json: &[u8]) -> Option<Warning> {
-    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
-    for at in memmem::find_iter(json, MASK) {
-        let rest = json.get(at + MASK.len()..).unwrap_or_default();
-        // A snippet may end inside the mask.
-        *counts.entry(mask_kind(rest).unwrap_or("unknown")).or_default() += 1;
-    }
-    let total: usize = counts.values().sum();
+    let json = std::str::from_utf8(json).ok()?;
+    let total = json.matches(MASK).count();
     if total == 0 {
         return None;
     }
-    let kinds: Vec<_> = counts.iter().map(|(kind, count)| format!("{kind} {count}")).collect();
-    let message = format!("{total} secrets are masked in this answer: {}", kinds.join(", "));
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    let is_name = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
+    for kind in masked_kinds(json).filter(|kind| kind.bytes().all(is_name)) {
+        *counts.entry(kind).or_default() += 1;
+    }
+    // A snippet may end inside the mask.
+    let unnamed = total - counts.values().sum::<usize>();
+    if unnamed > 0 {
+        counts.insert("unknown", unnamed);
+    }
+    let message = format!("{total} secrets are masked in this answer: {}", list_counts(&counts));
     Some(Warning::new(WarningCode::Redacted, Severity::Info, message))
-}
-
-/// Returns the kind of secret that `rest` begins with, which is the JSON after the start of a mask.
-fn mask_kind(rest: &[u8]) -> Option<&str> {
-    let end = rest.iter().take(MAX_KIND_BYTES).position(|byte| *byte == b']')?;
-    let kind = std::str::from_utf8(rest.get(..end)?).ok()?;
-    let is_name = kind.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_');
-    is_name.then_some(kind)
 }
 
 #[cfg(test)]
@@ -232,9 +226,9 @@ mod tests {
     #[test]
     fn masks_are_counted_by_kind() {
         assert_eq!(redaction_warning(br#"{"text":"nothing"}"#), None);
-        let json = br#"["[REDACTED:github_token] [REDACTED:jwt]","[REDACTED:jwt]","[REDACTED:g"]"#;
+        let json = br#"["[REDACTED:github_token] [REDACTED:k3s_token]","[REDACTED:k3s_token]","[REDACTED:g"]"#;
         let warning = redaction_warning(json).expect("masked");
         assert_eq!(warning.code, WarningCode::Redacted);
-        assert!(warning.message.ends_with("github_token 1, jwt 2, unknown 1"), "{warning:?}");
+        assert!(warning.message.ends_with("github_token 1, k3s_token 2, unknown 1"), "{warning:?}");
     }
 }

@@ -75,6 +75,61 @@ const OTHER: &[&str] = &[
     "dry_run",
 ];
 
+/// The beginning of a patch as Codex writes it.
+pub(crate) const PATCH_START: &str = "*** Begin Patch";
+
+/// What a section of a patch does to its file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum SectionKind {
+    Add,
+    Update,
+    /// Also of a file that another section moves away.
+    Delete,
+    /// The file gets the text of another one, changed by the lines of the section.
+    MoveHere,
+}
+
+/// The headers of the sections of a patch, up to the path.
+const SECTION_HEADERS: [(&str, SectionKind); 4] = [
+    ("*** Add File: ", SectionKind::Add),
+    ("*** Update File: ", SectionKind::Update),
+    ("*** Delete File: ", SectionKind::Delete),
+    ("*** Move to: ", SectionKind::MoveHere),
+];
+
+/// A part of a patch that changes one file.
+pub(crate) struct PatchSection<'p> {
+    pub(crate) kind: SectionKind,
+    pub(crate) path: &'p str,
+    pub(crate) lines: Vec<&'p str>,
+}
+
+/// Returns the sections of a patch, in order.
+pub(crate) fn patch_sections(patch: &str) -> Vec<PatchSection<'_>> {
+    let mut sections: Vec<PatchSection<'_>> = Vec::new();
+    let mut is_inside = false;
+    for line in patch.lines() {
+        let header = SECTION_HEADERS
+            .iter()
+            .find_map(|(header, kind)| line.strip_prefix(header).map(|path| (*kind, path.trim())));
+        match (header, sections.last_mut()) {
+            (Some((SectionKind::MoveHere, path)), Some(moved)) => {
+                moved.kind = SectionKind::Delete;
+                let lines = std::mem::take(&mut moved.lines);
+                sections.push(PatchSection { kind: SectionKind::MoveHere, path, lines });
+            }
+            (Some((kind, path)), _) => {
+                is_inside = true;
+                sections.push(PatchSection { kind, path, lines: Vec::new() });
+            }
+            (None, _) if line.starts_with("*** ") => is_inside = false,
+            (None, Some(section)) if is_inside => section.lines.push(line),
+            (None, _) => {}
+        }
+    }
+    sections
+}
+
 /// A side of an edit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum EditSide {
@@ -111,7 +166,7 @@ impl Edit {
     /// Reads the arguments of an edit as the event's text shows them, one `key: value` after
     /// another, or the lines of a patch. Returns `None` if the text contains neither.
     pub(crate) fn parse(text: &str) -> Option<Self> {
-        let edit = match text.split_once("*** Begin Patch") {
+        let edit = match text.split_once(PATCH_START) {
             Some((_, patch)) => Self::from_patch(patch),
             None => Self::from_arguments(text),
         };

@@ -11,7 +11,7 @@ use schemas::{EventId, Timestamp, Usage};
 
 use super::session_sums::{session_counts, session_tokens};
 use base::image_notes::title_without_images;
-use base::sanitize::{clean_text, truncate_for_json, truncate_middle_for_json};
+use base::sanitize::{clean_text, cut_for_json, truncate_for_json, truncate_middle_for_json};
 use store::{SessionSummary, Snapshot};
 
 /// Maximum size of a title in bytes of JSON.
@@ -197,11 +197,7 @@ pub fn convert_session(row: &SessionRow, format: ListFormat, prices: &PriceTable
 fn minimal_session(row: &SessionRow, format: ListFormat) -> Session {
     let max_bytes =
         if format == ListFormat::Minimal { MAX_MINIMAL_TITLE_BYTES } else { MAX_TITLE_BYTES };
-    let title = row.title.as_deref().map(|title| {
-        let title = clean_title(title);
-        let (kept, omitted) = truncate_for_json(&title, max_bytes);
-        format!("{kept}{}", if omitted > 0 { "…" } else { "" })
-    });
+    let title = row.title.as_deref().map(|title| cut_for_json(&clean_title(title), max_bytes));
     Session {
         session_id: row.session_id.clone(),
         provider: row.provider,

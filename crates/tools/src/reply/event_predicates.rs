@@ -29,10 +29,14 @@ pub fn has_failed(row: &EventRow) -> bool {
 /// Returns true if the event is of one of these tools. Their names are in lower case, without
 /// separators.
 pub fn is_of_tools(row: &EventRow, tools: &[&str]) -> bool {
-    let name = row.tool_name.as_deref().unwrap_or_default();
+    let name = plain_tool_name(row.tool_name.as_deref().unwrap_or_default());
+    tools.contains(&name.as_str())
+}
+
+/// Returns the name of a tool in lower case, without separators.
+pub fn plain_tool_name(name: &str) -> String {
     let letters = name.chars().filter(char::is_ascii_alphanumeric);
-    let plain: String = letters.map(|letter| letter.to_ascii_lowercase()).collect();
-    tools.contains(&plain.as_str())
+    letters.map(|letter| letter.to_ascii_lowercase()).collect()
 }
 
 /// Returns true if a record shows that the context was compacted. Records that announce a

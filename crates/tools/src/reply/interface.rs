@@ -141,6 +141,11 @@ impl Interface {
     }
 }
 
+/// Returns the names with which the condition is true.
+pub fn given<const N: usize>(names: [(&'static str, bool); N]) -> Vec<&'static str> {
+    names.into_iter().filter(|(_, is_given)| *is_given).map(|(name, _)| name).collect()
+}
+
 /// Formats a call of a tool: its name, and its arguments in parentheses if it has any.
 fn format_tool_call(name: &str, arguments: &[(&str, &str)]) -> String {
     if arguments.is_empty() {

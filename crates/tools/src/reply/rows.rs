@@ -4,7 +4,8 @@ use std::collections::HashMap;
 use std::ops::Range;
 
 use arrow::array::{Array, AsArray, RecordBatch};
-use schemas::session::{EventRow, SessionRow};
+use ingest::redact::columns::is_masked_path;
+use schemas::session::{EventRow, SessionRow, SourceRow};
 use schemas::table::EventColumn;
 use schemas::tool::event::{Event, EventField};
 use schemas::{EventType, ToolError};
@@ -80,6 +81,17 @@ pub fn for_each_event(
         first = chunk_end;
     }
     Ok(())
+}
+
+/// Returns the log of a session; `None` if the store does not know it any more. A session that moved has
+/// the files of its former paths as well.
+pub fn find_log(snapshot: &Snapshot, session: usize) -> Result<Option<SourceRow>, ToolError> {
+    let session = &snapshot.sessions()[session];
+    let mut sources = snapshot.read_sources(false).map_err(store_error)?.into_iter();
+    Ok(sources.find(|source| {
+        source.session_id.as_deref() == Some(session.id())
+            && is_masked_path(&session.source_path, &source.path)
+    }))
 }
 
 /// The columns that link a call with its result.

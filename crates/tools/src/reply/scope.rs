@@ -6,10 +6,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use schemas::{Provider, Timestamp};
 
 use super::budget::echoed_name;
+use super::session_census::sessions_at;
 pub use super::session_census::{Coverage, SessionCensus, is_part_of_conversation};
-use super::session_census::{count_of_sessions, sessions_at};
 use super::session_filter::{origin_filter, session_filter};
 use super::time_range::TimeRange;
+use base::numbers::{count_of, list_counts};
 use base::sanitize::clean_text;
 use search::{FilterField, UnmatchedFilter};
 use store::{SessionSummary, Snapshot};
@@ -104,7 +105,7 @@ impl SessionFilters<'_> {
         let of = self.describe_filters(snapshot, matching);
         if coverage == Coverage::All {
             let total = matching.map_or(snapshot.sessions().len(), <[usize]>::len);
-            return format!("{}{of}", count_of_sessions(total));
+            return format!("{}{of}", count_of(total, "session"));
         }
         SessionCensus::of(snapshot, matching).describe(&of, coverage)
     }
@@ -156,7 +157,7 @@ impl SessionFilters<'_> {
                 .count_matching(snapshot)
             {
                 0 => sentences.push(unknown()),
-                count => counts.push(format!("{name} matches {}", count_of_sessions(count))),
+                count => counts.push(format!("{name} matches {}", count_of(count, "session"))),
             };
         let none = SessionFilters::default;
         if let Some(project) = self.project {
@@ -235,8 +236,7 @@ fn unused_provider(snapshot: &Snapshot, provider: Provider) -> String {
     for row in snapshot.sessions() {
         *counts.entry(row.provider.as_str()).or_default() += 1;
     }
-    let counts: Vec<_> = counts.iter().map(|(name, count)| format!("{name} {count}")).collect();
-    format!("No session has provider '{provider}'; sessions by provider: {}.", counts.join(", "))
+    format!("No session has provider '{provider}'; sessions by provider: {}.", list_counts(&counts))
 }
 
 fn unknown_machine(snapshot: &Snapshot, machine: &str) -> String {

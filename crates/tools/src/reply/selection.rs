@@ -31,7 +31,7 @@ pub struct SessionSelection {
 impl SessionSelection {
     /// Returns the span of time that `since` and `until` mean.
     pub fn parse_range(&self, call: &Call<'_>) -> Result<TimeRange, ToolError> {
-        TimeRange::parse(self.since.as_deref(), self.until.as_deref(), call)
+        TimeRange::parse(self.since.as_deref(), self.until.as_deref(), &call.zone, call.now)
     }
 
     /// Returns the positions of the selected sessions in the snapshot. With `since`, only sessions

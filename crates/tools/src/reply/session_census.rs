@@ -1,5 +1,6 @@
 //! Counts sessions by class, and describes those that an answer covers.
 
+use base::numbers::count_of;
 use store::{SessionSummary, Snapshot, StoredSession};
 
 /// How many sessions of each class pass the filters. Every session is in exactly one class, so the
@@ -64,7 +65,7 @@ impl SessionCensus {
         };
         let covered = self.total - left_out.iter().sum::<usize>();
         if covered == self.total {
-            return format!("{}{filters}", count_of_sessions(self.total));
+            return format!("{}{filters}", count_of(self.total, "session"));
         }
         let reasons =
             left_out.iter().zip(["of subagents", "copied from others", "without a conversation"]);
@@ -72,7 +73,7 @@ impl SessionCensus {
             .filter(|(count, _)| **count > 0)
             .map(|(count, reason)| format!("{count} {reason}"))
             .collect();
-        let total = count_of_sessions(self.total);
+        let total = count_of(self.total, "session");
         format!("{covered} of {total}{filters}; left out: {}", reasons.join(", "))
     }
 
@@ -109,8 +110,4 @@ pub(super) fn sessions_at<'s>(
         Some(matching) => Box::new(matching.iter().map(|at| &snapshot.sessions()[*at])),
         None => Box::new(snapshot.sessions().iter()),
     }
-}
-
-pub(super) fn count_of_sessions(count: usize) -> String {
-    if count == 1 { "1 session".to_owned() } else { format!("{count} sessions") }
 }

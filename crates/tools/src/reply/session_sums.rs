@@ -1,6 +1,6 @@
 //! Computes the sums of a session, and of a session with its subagents.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use schemas::price::PriceTable;
 use schemas::session::{SessionRow, sum_costs};
@@ -88,15 +88,14 @@ impl<'s> SubagentIndex<'s> {
         prices: &PriceTable,
     ) -> Result<Option<Family>, StoreError> {
         let mut members = vec![session];
-        let mut level_start = 0;
-        for _ in 0..MAX_SUBAGENT_DEPTH {
-            let level_end = members.len();
-            for at in level_start..level_end {
-                let children = self.children.get(members[at].id());
-                members
-                    .extend(children.into_iter().flatten().filter(|child| child.is_conversation));
-            }
-            level_start = level_end;
+        // Logs can name each other in a cycle.
+        let mut seen = HashSet::from([session.id()]);
+        let mut next = 0;
+        while let Some(member) = members.get(next) {
+            let children = self.children.get(member.id()).into_iter().flatten();
+            members
+                .extend(children.filter(|child| child.is_conversation && seen.insert(child.id())));
+            next += 1;
         }
         if members.len() == 1 {
             return Ok(None);

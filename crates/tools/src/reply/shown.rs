@@ -4,16 +4,14 @@
 use schemas::tool::event::{EditDiff, Event};
 use schemas::{EventType, ToolKind};
 
-use super::change::{Edit, LineCounts};
+use super::change::{Edit, LineCounts, PATCH_START};
+use base::paths::path_below;
 
 /// Maximum number of characters of a line.
 const MAX_LINE_CHARS: usize = 120;
 
 /// Maximum number of characters of a line of a diff that is cut.
 const MAX_DIFF_LINE_CHARS: usize = 2_000;
-
-/// The beginning of a patch as Codex writes it.
-const PATCH_START: &str = "*** Begin Patch";
 
 /// Returns a call, a result without a call, or a notice in one line; `None` for other events.
 /// `folder` is that of the session: paths below it are relative.
@@ -37,7 +35,10 @@ fn describe_call(call: &Event, folder: Option<&str>) -> String {
     if let Some(command) = &call.command {
         return first_line(command).to_owned();
     }
-    let below = |path: &str| folder.map_or(path, |folder| path_below(path, folder)).to_owned();
+    let below = |path: &String| {
+        let below = folder.and_then(|folder| path_below(folder, path));
+        below.unwrap_or_else(|| path.clone())
+    };
     let text = call.text.as_deref().unwrap_or_default();
     let keys: &[&str] = match call.tool_kind {
         Some(ToolKind::Search) => &["pattern", "query", "glob"],
@@ -55,7 +56,7 @@ fn describe_call(call: &Event, folder: Option<&str>) -> String {
         | None => &["question"],
     };
     let wanted = argument(text, keys).map(str::to_owned);
-    let place = call.files.first().map(|file| below(file));
+    let place = call.files.first().map(below);
     match (wanted, place, call.files.len()) {
         (Some(wanted), Some(place), _) => format!("{wanted} in {place}"),
         (Some(wanted), None, _) => wanted,
@@ -85,13 +86,6 @@ fn argument<'t>(text: &'t str, keys: &[&str]) -> Option<&'t str> {
         let mut facts = text.lines().filter_map(fact_of);
         facts.find(|(name, value)| name == key && !value.is_empty()).map(|(_, value)| value)
     })
-}
-
-/// Returns a path relative to a folder, or the path if it is elsewhere.
-fn path_below<'p>(path: &'p str, folder: &str) -> &'p str {
-    let folder = folder.trim_end_matches('/');
-    let below = path.strip_prefix(folder).and_then(|rest| rest.strip_prefix('/'));
-    below.filter(|below| !folder.is_empty() && !below.is_empty()).unwrap_or(path)
 }
 
 /// How notices are worded whose kind has one of the names.
@@ -357,19 +351,5 @@ mod tests {
         let lines = "*** Update File: a.rs\n@@ fn a\n same\n-old\n+new";
         assert_eq!(read_diff(&patch, None), diff(1, 1, lines));
         assert_eq!(read_diff(&event(EventType::ToolCall, "read", text), None), None);
-    }
-
-    #[test]
-    fn a_path_below_the_folder_of_a_session_is_relative() {
-        for (path, shown) in [
-            ("/home/mira/pier/src/lamp.rs", "src/lamp.rs"),
-            ("/home/mira/pier/", "/home/mira/pier/"),
-            ("/home/mira/pier-2/x", "/home/mira/pier-2/x"),
-            ("/mnt/home/mira/pier/x", "/mnt/home/mira/pier/x"),
-        ] {
-            assert_eq!(path_below(path, "/home/mira/pier"), shown);
-            assert_eq!(path_below(path, "/home/mira/pier/"), shown);
-        }
-        assert_eq!(path_below("/etc/hosts", "/"), "/etc/hosts");
     }
 }

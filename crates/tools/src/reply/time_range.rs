@@ -1,9 +1,7 @@
 //! The span of time that `since` and `until` of a call select.
 
-use schemas::{Timestamp, ToolError};
+use schemas::{ErrorCode, Timestamp, ToolError, Zone};
 use store::SessionSummary;
-
-use super::call::Call;
 
 /// A span of time: from `since` on, and before `until`. `None` is an open end.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -16,17 +14,25 @@ impl TimeRange {
     /// Parses the arguments `since` and `until` of a call.
     ///
     /// # Errors
-    /// Fails if one of them is not a time.
+    /// Fails if one of them is not a time, or if the span has no time in it.
     pub fn parse(
         since: Option<&str>,
         until: Option<&str>,
-        call: &Call<'_>,
+        zone: &Zone,
+        now: Timestamp,
     ) -> Result<Self, ToolError> {
-        let parse = |name: &str, text: &str| call.zone.parse_since(name, text, call.now);
-        Ok(Self {
-            since: since.map(|text| parse("since", text)).transpose()?,
-            until: until.map(|text| parse("until", text)).transpose()?,
-        })
+        let since = since.map(|text| zone.parse_since("since", text, now)).transpose()?;
+        let until = until.map(|text| zone.parse_since("until", text, now)).transpose()?;
+        Self { since, until }.require_order()
+    }
+
+    /// Returns the span, or an error if no time is in it.
+    pub(crate) fn require_order(self) -> Result<Self, ToolError> {
+        if self.since.zip(self.until).is_none_or(|(since, until)| since < until) {
+            return Ok(self);
+        }
+        let message = "since: it is not before until. Swap them, or leave one out";
+        Err(ToolError::new(ErrorCode::InvalidArgument, message).with_detail("field", "since"))
     }
 
     /// Returns true if an event at this time, in microseconds since the epoch, is in the span. An event

@@ -8,7 +8,7 @@ use schemas::price::PriceTable;
 use schemas::session::SessionRow;
 
 use super::convert::parse_counts;
-use base::sanitize::{clean_text, truncate_for_json};
+use base::sanitize::{clean_text, cut_for_json};
 
 /// Prefix of the names of drift under which records with uncounted tokens are kept.
 const UNCOUNTED_PREFIX: &str = "usage:";
@@ -61,16 +61,11 @@ pub fn uncounted_records(row: &SessionRow) -> Vec<String> {
 
 /// Lists names, separated by commas.
 fn list_names(names: &BTreeSet<String>) -> String {
-    let shown: Vec<String> = names.iter().take(MAX_NAMES).map(|name| shorten(name)).collect();
+    let shown = names.iter().take(MAX_NAMES);
+    let shown: Vec<String> = shown.map(|name| cut_for_json(name, MAX_NAME_BYTES)).collect();
     let more = names.len() - shown.len();
     let rest = if more > 0 { format!(" and {more} more") } else { String::new() };
     format!("{}{rest}", shown.join(", "))
-}
-
-/// Cuts a name to [`MAX_NAME_BYTES`], with an ellipsis at the cut.
-fn shorten(name: &str) -> String {
-    let (kept, omitted) = truncate_for_json(name, MAX_NAME_BYTES);
-    if omitted == 0 { kept.to_owned() } else { format!("{kept}…") }
 }
 
 #[cfg(test)]

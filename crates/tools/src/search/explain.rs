@@ -8,7 +8,7 @@ use schemas::{Timestamp, ToolError};
 use super::selection::SelectedSessions;
 use crate::error::store_error;
 use crate::reply::budget::echoed_name;
-use crate::reply::interface::Interface;
+use crate::reply::interface::{Interface, given};
 use crate::reply::scope::explain_unmatched_filter;
 use search::{AbsentWord, Query, find_unmatched_filters};
 use store::Snapshot;
@@ -159,7 +159,7 @@ fn explain_no_match(
 
 /// Returns the names of the filters that the call was given.
 fn given_filters(args: &SearchArgs, data: &SearchData) -> Vec<&'static str> {
-    let filters = [
+    given([
         ("event_type", args.event_type.is_some()),
         ("provider", args.provider.is_some()),
         ("project", args.project.is_some()),
@@ -170,6 +170,5 @@ fn given_filters(args: &SearchArgs, data: &SearchData) -> Vec<&'static str> {
         ("until", args.until.is_some()),
         ("exclude_current", excludes_current(args)),
         ("the qualifiers in the query", !data.query.qualifiers.is_empty()),
-    ];
-    filters.into_iter().filter(|(_, is_given)| *is_given).map(|(name, _)| name).collect()
+    ])
 }

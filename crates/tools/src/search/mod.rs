@@ -24,36 +24,36 @@ use crate::error::search_error;
 use crate::reply::answer::{Reply, RowTotal};
 use crate::reply::call::Call;
 use crate::reply::history::{NeededEvents, NeededMatches};
-use crate::reply::shared_state::SharedState;
+use crate::reply::tools::Tools;
 use search::{AbsentWord, COUNTED_ROWS, KnownAbsence, Query, SearchError, SearchRequest};
 use store::Snapshot;
 
 /// Opens the view that a search answers from, with the events that it needs.
 pub(super) fn prepare(
-    shared: &SharedState,
+    tools: &Tools,
     parsed: &ParsedSearch<'_>,
     call: &Call<'_>,
 ) -> Result<(), ToolError> {
     let request = |snapshot: &Snapshot| {
-        EventSearch::new(shared, snapshot, parsed, call).request(&parsed.query)
+        EventSearch::new(tools, snapshot, parsed, call).request(&parsed.query)
     };
     let needed = NeededMatches {
         request: &request,
         is_ranked: is_ranked(&parsed.query),
         may_rank_instead: parsed.may_rank_instead(),
     };
-    shared.open_view(call, &NeededEvents::Matches(needed))?;
+    tools.open_view(call, &NeededEvents::Matches(needed))?;
     Ok(())
 }
 
 pub(super) fn run(
-    shared: &SharedState,
+    tools: &Tools,
     snapshot: &Snapshot,
     parsed: &ParsedSearch<'_>,
     call: &Call<'_>,
 ) -> Result<Reply<SearchData>, ToolError> {
     let args = parsed.args;
-    let search = EventSearch::new(shared, snapshot, parsed, call);
+    let search = EventSearch::new(tools, snapshot, parsed, call);
     let ranked;
     let mut query = &parsed.query;
     let mut page = search.find_page(query)?;
@@ -99,7 +99,7 @@ pub(super) fn run(
     let mut hints: Vec<String> = explain::describe_absent_words(&absent).into_iter().collect();
     if !(page.is_timed_out && reply.data.matches.is_empty()) {
         hints.push(explain::describe_next_step(
-            shared.caller.interface,
+            tools.caller.interface,
             snapshot,
             args,
             query,
@@ -108,7 +108,7 @@ pub(super) fn run(
         )?);
     }
     reply.hint = Some(hints.join(" "));
-    reply.warnings = caller_notes(shared, snapshot, args)?;
+    reply.warnings = caller_notes(tools, snapshot, args)?;
     reply.warnings.extend(selected.dropped_texts_note(snapshot)?);
     reply.warnings.extend(explain::unknown_qualifier_warning(&reply.data, is_ranked_instead));
     reply.warnings.extend(describe_page(query, &page, is_ranked_instead));
@@ -117,7 +117,7 @@ pub(super) fn run(
 
 /// The search of one call over a snapshot.
 struct EventSearch<'a> {
-    shared: &'a SharedState,
+    tools: &'a Tools,
     snapshot: &'a Snapshot,
     parsed: &'a ParsedSearch<'a>,
     call: &'a Call<'a>,
@@ -127,12 +127,12 @@ struct EventSearch<'a> {
 
 impl<'a> EventSearch<'a> {
     fn new(
-        shared: &'a SharedState,
+        tools: &'a Tools,
         snapshot: &'a Snapshot,
         parsed: &'a ParsedSearch<'a>,
         call: &'a Call<'a>,
     ) -> Self {
-        Self { shared, snapshot, parsed, call, selected: OnceCell::new() }
+        Self { tools, snapshot, parsed, call, selected: OnceCell::new() }
     }
 
     /// Returns the sessions that the filters of the call select. The first access finds them.
@@ -140,7 +140,7 @@ impl<'a> EventSearch<'a> {
         if let Some(selected) = self.selected.get() {
             return Ok(selected);
         }
-        let found = SelectedSessions::find(self.shared, self.snapshot, self.parsed.args)?;
+        let found = SelectedSessions::find(self.tools, self.snapshot, self.parsed.args)?;
         Ok(self.selected.get_or_init(|| found))
     }
 
@@ -148,14 +148,14 @@ impl<'a> EventSearch<'a> {
     fn searched_sessions(&self) -> Result<Option<HashSet<usize>>, ToolError> {
         let is_excluded = excludes_current(self.parsed.args);
         let current =
-            if is_excluded { self.shared.caller.current_session(self.snapshot) } else { None };
+            if is_excluded { self.tools.caller.current_session(self.snapshot) } else { None };
         Ok(self.selected()?.without(current, self.snapshot))
     }
 
     /// True if the best matches come with more of their texts than snippets: in one session, for a
     /// caller that reads no screen.
     fn shows_texts(&self) -> bool {
-        !self.shared.caller.interface.is_terminal() && self.parsed.args.session_id.is_some()
+        !self.tools.caller.interface.is_terminal() && self.parsed.args.session_id.is_some()
     }
 
     fn request<'q>(&self, query: &'q Query) -> Result<SearchRequest<'q>, ToolError> {
@@ -261,16 +261,16 @@ fn describe_timeout(query: &Query, page: &MatchPage) -> String {
 
 /// Returns notes on which session was taken as the current one, or that it is unknown.
 fn caller_notes(
-    shared: &SharedState,
+    tools: &Tools,
     snapshot: &Snapshot,
     args: &SearchArgs,
 ) -> Result<Vec<Warning>, ToolError> {
     let mut notes = Vec::new();
     if let Some(id) = &args.session_id {
-        let session = &snapshot.sessions()[shared.caller.find_session(snapshot, id)?];
-        notes.extend(shared.caller.session_note(id, session));
+        let session = &snapshot.sessions()[tools.caller.find_session(snapshot, id)?];
+        notes.extend(tools.caller.session_note(id, session));
     }
-    if excludes_current(args) && shared.caller.current_session(snapshot).is_none() {
+    if excludes_current(args) && tools.caller.current_session(snapshot).is_none() {
         let message = "exclude_current has no effect: the session you are in is not known";
         notes.push(Warning::new(WarningCode::ParameterIgnored, Severity::Warning, message));
     }

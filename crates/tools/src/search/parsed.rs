@@ -2,7 +2,7 @@
 
 use schemas::tool::checked_limit;
 use schemas::tool::search::{SearchArgs, SearchSort};
-use schemas::{ErrorCode, Timestamp, ToolError, limits};
+use schemas::{Timestamp, ToolError, limits};
 use serde::Deserialize;
 
 use super::context;
@@ -10,6 +10,7 @@ use super::explain::names_order;
 use crate::reply::call::Call;
 use crate::reply::cursor::{self, PageEnd};
 use crate::reply::interface::Interface;
+use crate::reply::time_range::TimeRange;
 use search::{Query, RankedPosition, ResultPosition};
 
 /// A search, as its arguments describe it.
@@ -50,24 +51,14 @@ impl<'a> ParsedSearch<'a> {
         interface: Interface,
         call: &Call<'_>,
     ) -> Result<Self, ToolError> {
-        let parse_time = |field, text: &Option<String>| {
-            let text = text.as_ref();
-            text.map(|text| call.zone.parse_since(field, text, call.now)).transpose()
-        };
-        let since = parse_time("since", &args.since)?;
+        let range =
+            TimeRange::parse(args.since.as_deref(), args.until.as_deref(), &call.zone, call.now)?;
         let mut query = Query::parse_in_zone(&args.query, call.now, &call.zone)
             .map_err(|error| interface.query_error(&error))?;
-        if let Some(until) = parse_time("until", &args.until)? {
-            query.until = Some(query.until.map_or(until.0, |other| other.min(until.0)));
-        }
+        query.until = query.until.into_iter().chain(range.until.map(|until| until.0)).min();
         query.sort = args.sort.unwrap_or(query.sort);
-        let since = since.max(query.since.map(Timestamp));
-        if since.zip(query.until).is_some_and(|(since, until)| since.0 >= until) {
-            let message = "since: it is not before until. Swap them, or leave one out";
-            return Err(
-                ToolError::new(ErrorCode::InvalidArgument, message).with_detail("field", "since")
-            );
-        }
+        let since = range.since.max(query.since.map(Timestamp));
+        TimeRange { since, until: query.until.map(Timestamp) }.require_order()?;
         let context = context::checked_count(args.context)?;
         let limit =
             checked_limit("limit", args.limit, limits::SEARCH_LIMIT, limits::SEARCH_LIMIT_MAX)?;

@@ -9,7 +9,7 @@ use crate::reply::rows::{Links, convert_whole_event, read_events};
 use crate::reply::shown::read_diff;
 use crate::reply::text_share::{TextSize, share_room};
 use base::json_length::json_length;
-use base::sanitize::{clean_text, truncate_for_json};
+use base::sanitize::{clean_text, cut_for_json};
 use search::{SearchHit, Snippet, cut_snippet};
 use store::Snapshot;
 
@@ -63,10 +63,7 @@ pub(super) fn quote_diff(
     let session = snapshot.sessions()[hit.session].row().map_err(store_error)?;
     let event = row.map(|row| convert_whole_event(&row, session, &Links::default()));
     let diff = event.and_then(|event| read_diff(&event, None));
-    Ok(diff.map(|diff| match truncate_for_json(&diff.text, MAX_DIFF_BYTES) {
-        (_, 0) => diff.text,
-        (kept, _) => format!("{kept}…"),
-    }))
+    Ok(diff.map(|diff| cut_for_json(&diff.text, MAX_DIFF_BYTES)))
 }
 
 /// Returns the most bytes of the text of the match at a place. What a command printed is rarely the
@@ -92,11 +89,7 @@ fn quote_text(text: &str, hit: &SearchHit, bytes: usize) -> String {
     let end = start + hit.snippet.text.len();
     // Fewer characters take more bytes if they are escaped or not ASCII.
     let chars = bytes * text.chars().count() / json_length(&text).max(1);
-    let quoted = quote_snippet(&cut_snippet(text, start, end, chars));
-    match truncate_for_json(&quoted, bytes) {
-        (_, 0) => quoted,
-        (kept, _) => format!("{kept}…"),
-    }
+    cut_for_json(&quote_snippet(&cut_snippet(text, start, end, chars)), bytes)
 }
 
 /// Returns a snippet with ellipses at its cuts.

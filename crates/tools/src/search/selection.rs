@@ -9,7 +9,7 @@ use schemas::tool::search::SearchArgs;
 use crate::error::store_error;
 use crate::reply::retention_warning::dropped_texts_warning;
 use crate::reply::scope::{Coverage, SessionFilters};
-use crate::reply::shared_state::SharedState;
+use crate::reply::tools::Tools;
 use store::Snapshot;
 
 /// The sessions that the filters of a call select. They are looked for once in a call, because each
@@ -23,7 +23,7 @@ pub(super) struct SelectedSessions<'a> {
 impl<'a> SelectedSessions<'a> {
     /// Finds the sessions that pass the filters of `args`.
     pub(super) fn find(
-        shared: &SharedState,
+        tools: &Tools,
         snapshot: &Snapshot,
         args: &'a SearchArgs,
     ) -> Result<Self, ToolError> {
@@ -33,7 +33,7 @@ impl<'a> SelectedSessions<'a> {
             provider: args.provider,
             machine: args.machine.as_deref(),
             user: args.user.as_deref(),
-            session: id.map(|id| shared.caller.find_session(snapshot, id)).transpose()?,
+            session: id.map(|id| tools.caller.find_session(snapshot, id)).transpose()?,
             ..SessionFilters::default()
         };
         Ok(Self { filters, matching: filters.find_matching(snapshot) })

@@ -1,15 +1,15 @@
 //! Reads the fields of a row that the sums use.
 
 use arrow::array::{
-    Array, AsArray, BooleanArray, Int32Array, Int64Array, ListArray, PrimitiveArray, RecordBatch,
-    StringArray, TimestampMicrosecondArray,
+    AsArray, BooleanArray, Int32Array, Int64Array, ListArray, RecordBatch, StringArray,
+    TimestampMicrosecondArray,
 };
-use arrow::datatypes::{ArrowPrimitiveType, Int64Type};
+use arrow::datatypes::Int64Type;
 use schemas::price::PriceMode;
 use schemas::table::EventColumn;
 use schemas::{EventType, Usage};
 
-use store::column_of;
+use store::{column_of, flag_column, number_column, text_column, value_at};
 
 /// Value of the event type column for a call.
 pub(super) const CALL: &str = EventType::ToolCall.as_str();
@@ -83,46 +83,13 @@ impl<'b> StatsColumns<'b> {
     /// Returns the token counts of a row.
     pub(super) fn read_usage(&self, row: usize) -> Usage {
         let [input, output, cache_read, cache_write, cache_write_1h, reasoning, web_search] =
-            self.tokens.map(|column| number_at(column, row));
+            self.tokens.map(|column| value_at(column, row));
         Usage { input, output, cache_read, cache_write, cache_write_1h, reasoning, web_search }
     }
 
     /// Returns the mode in which the request of a row was served.
     pub(super) fn read_mode(&self, row: usize) -> PriceMode {
-        let [service_tier, speed, inference_geo] = self.mode.map(|column| text_at(column, row));
+        let [service_tier, speed, inference_geo] = self.mode.map(|column| value_at(column, row));
         PriceMode::from_log(service_tier, speed, inference_geo)
     }
-}
-
-fn text_column(batch: &RecordBatch, column: EventColumn) -> Option<&StringArray> {
-    column_of(batch, column)?.as_string_opt::<i32>()
-}
-
-fn flag_column(batch: &RecordBatch, column: EventColumn) -> Option<&BooleanArray> {
-    column_of(batch, column)?.as_boolean_opt()
-}
-
-fn number_column<T: ArrowPrimitiveType>(
-    batch: &RecordBatch,
-    column: EventColumn,
-) -> Option<&PrimitiveArray<T>> {
-    column_of(batch, column)?.as_primitive_opt::<T>()
-}
-
-/// Returns the text of a row; `None` if the column was not requested or the row has no value.
-pub(super) fn text_at(column: Option<&StringArray>, row: usize) -> Option<&str> {
-    column.filter(|column| column.is_valid(row)).map(|column| column.value(row))
-}
-
-/// Returns the flag of a row; `None` if the column was not requested or the row has no value.
-pub(super) fn flag_at(column: Option<&BooleanArray>, row: usize) -> Option<bool> {
-    column.filter(|column| column.is_valid(row)).map(|column| column.value(row))
-}
-
-/// Returns the number of a row; `None` if the column was not requested or the row has no value.
-pub(super) fn number_at<T: ArrowPrimitiveType>(
-    column: Option<&PrimitiveArray<T>>,
-    row: usize,
-) -> Option<T::Native> {
-    column.filter(|column| column.is_valid(row)).map(|column| column.value(row))
 }

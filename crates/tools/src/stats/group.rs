@@ -9,11 +9,12 @@ use schemas::session::is_sum_of_requests;
 use schemas::tool::stats::GroupKey;
 use schemas::{Timestamp, Usage, Zone, limits};
 
-use super::fact::{CALL, RESULT, StatsColumns, StatsFact, USAGE, flag_at, number_at, text_at};
+use super::fact::{CALL, RESULT, StatsColumns, StatsFact, USAGE};
 use super::plan::StatsPlan;
 use super::sums::{GroupSums, KEY_SEPARATOR, MISSING_VALUE};
 use base::model_name::shown_model;
 use base::paths::resolve_path;
+use store::value_at;
 
 /// A quarter of an hour in microseconds. The offsets of all zones, and the times at which they
 /// change, have been multiples of it since 2011, so its times have one hour, day, week and month.
@@ -73,7 +74,7 @@ impl<'a> StatsGroups<'a> {
         let columns = StatsColumns::from_batch(batch);
         let by_file = self.plan.keys.contains(&GroupKey::File);
         for row in 0..batch.num_rows() {
-            let time = number_at(columns.timestamp, row);
+            let time = value_at(columns.timestamp, row);
             if !self.is_wanted(time) {
                 continue;
             }
@@ -125,16 +126,16 @@ impl<'a> StatsGroups<'a> {
     ) -> StatsFact<'b> {
         let mut fact = StatsFact {
             session,
-            event_type: text_at(columns.event_type, row).unwrap_or(""),
+            event_type: value_at(columns.event_type, row).unwrap_or(""),
             time,
-            is_replay: flag_at(columns.is_replay, row).unwrap_or(false),
-            is_error: flag_at(columns.is_error, row),
-            duration_ms: number_at(columns.duration_ms, row),
+            is_replay: value_at(columns.is_replay, row).unwrap_or(false),
+            is_error: value_at(columns.is_error, row),
+            duration_ms: value_at(columns.duration_ms, row),
             text_bytes: columns.text_bytes.map_or(0, |c| u64::try_from(c.value(row)).unwrap_or(0)),
-            model: text_at(columns.model, row),
-            tool_name: text_at(columns.tool_name, row),
-            tool_kind: text_at(columns.tool_kind, row),
-            git_branch: text_at(columns.git_branch, row),
+            model: value_at(columns.model, row),
+            tool_name: value_at(columns.tool_name, row),
+            tool_kind: value_at(columns.tool_kind, row),
+            git_branch: value_at(columns.git_branch, row),
             usage: Usage::default(),
             cost: None,
             span: self.plan.range.zip(time).and_then(|(range, time)| trend_part(range, time)),
@@ -142,9 +143,9 @@ impl<'a> StatsGroups<'a> {
         if fact.event_type == USAGE {
             fact.usage = columns.read_usage(row);
             if !fact.is_replay {
-                let is_sum = is_sum_of_requests(text_at(columns.subtype, row));
+                let is_sum = is_sum_of_requests(value_at(columns.subtype, row));
                 let mode = columns.read_mode(row);
-                let request = text_at(columns.request_id, row);
+                let request = value_at(columns.request_id, row);
                 fact.cost = self.row_cost(&fact, mode, request, is_sum);
             }
         }

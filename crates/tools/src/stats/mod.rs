@@ -21,7 +21,8 @@ use super::reply::budget::Budget;
 use super::reply::call::Call;
 use super::reply::history::Examined;
 use super::reply::scope::{Coverage, SessionFilters};
-use super::reply::shared_state::SharedState;
+use super::reply::time_range::TimeRange;
+use super::reply::tools::Tools;
 use super::reply::usage_warnings::usage_warnings;
 use crate::error::store_error;
 use store::{Snapshot, StoredSession};
@@ -42,7 +43,7 @@ pub enum Extent {
 }
 
 pub(super) fn run(
-    shared: &SharedState,
+    tools: &Tools,
     snapshot: &Snapshot,
     args: &StatsArgs,
     extent: Extent,
@@ -64,18 +65,12 @@ pub(super) fn run(
         Some(name) => Zone::find("timezone", name)?,
         None => call.zone.clone(),
     };
-    let since = parse_time("since", args.since.as_deref(), call.now, &zone)?;
-    let until = parse_time("until", args.until.as_deref(), call.now, &zone)?;
-    if since.zip(until).is_some_and(|(since, until)| since >= until) {
-        let message = "since: it is not before until. Swap them, or leave one out";
-        return Err(
-            ToolError::new(ErrorCode::InvalidArgument, message).with_detail("field", "since")
-        );
-    }
+    let range = TimeRange::parse(args.since.as_deref(), args.until.as_deref(), &zone, call.now)?;
+    let (since, until) = (range.since.map(|time| time.0), range.until.map(|time| time.0));
 
     let sessions = snapshot.sessions();
     let id = args.session_id.as_deref();
-    let one = id.map(|id| shared.caller.find_session(snapshot, id)).transpose()?;
+    let one = id.map(|id| tools.caller.find_session(snapshot, id)).transpose()?;
     let filters = SessionFilters {
         project: args.project.as_deref(),
         provider: args.provider,
@@ -95,10 +90,10 @@ pub(super) fn run(
         since,
         until,
         range,
-        prices: shared.prices(),
+        prices: tools.prices(),
         group_count: AtomicUsize::new(0),
     };
-    let (groups, examined) = collect_groups(&plan, shared.history(), call.stop)?;
+    let (groups, examined) = collect_groups(&plan, tools.history(), call.stop)?;
     let total = groups.len();
     let kept = sorted_page(groups, &keys, args.sort, limit, extent);
 
@@ -110,7 +105,7 @@ pub(super) fn run(
     reply.is_truncated = returned < total;
     reply
         .warnings
-        .extend(id.zip(one).and_then(|(id, at)| shared.caller.session_note(id, &sessions[at])));
+        .extend(id.zip(one).and_then(|(id, at)| tools.caller.session_note(id, &sessions[at])));
     let covered = filters.describe_scope(snapshot, Coverage::OwnEvents);
     reply.scope = Some(describe_scope(covered, since, until, &examined));
     if one.is_none() {
@@ -120,8 +115,8 @@ pub(super) fn run(
     let counted = sessions.iter().zip(&is_selected).filter(|(_, is_selected)| **is_selected);
     let rows: Result<Vec<_>, _> = counted.map(|(session, _)| session.row()).collect();
     let rows = rows.map_err(store_error)?;
-    reply.warnings.extend(usage_warnings(rows, shared.prices(), &days_between(since, until)));
-    let interface = shared.caller.interface;
+    reply.warnings.extend(usage_warnings(rows, tools.prices(), &days_between(since, until)));
+    let interface = tools.caller.interface;
     let filter_names = interface.argument_names(&["provider", "project", "session_id", "since"]);
     let until = interface.argument_names(&["until"]);
     if reply.is_truncated {
@@ -164,17 +159,6 @@ fn describe_scope(
     }
     examined.append_to(&mut scope);
     scope
-}
-
-/// Parses the time of an argument, to microseconds.
-fn parse_time(
-    field: &str,
-    text: Option<&str>,
-    now: Timestamp,
-    zone: &Zone,
-) -> Result<Option<i64>, ToolError> {
-    let Some(text) = text else { return Ok(None) };
-    Ok(Some(zone.parse_since(field, text, now)?.0))
 }
 
 /// Sorts the groups, and returns those that the call asks for and that fit into an answer.

@@ -31,7 +31,7 @@ use crate::provider::shared::database::document_text::document_bytes;
 use crate::provider::shared::database::tables::{
     claim_stored, missing_session, session_path, split_session_path,
 };
-use crate::provider::shared::document::{self, Document, DocumentLayout};
+use crate::provider::shared::document::{self, ASSEMBLED, Document};
 use crate::source::assembly::{AssembledSession, Assembly, SessionList};
 use crate::source::bounded_file::read_bounded_file;
 use crate::stream::{DecodedEvent, RecordAt, Stream, parse_micros};
@@ -76,8 +76,6 @@ const ASSEMBLY: Assembly = Assembly {
     find_defect: |_| None,
     assemble: assemble_chat,
 };
-
-const LAYOUT: DocumentLayout = DocumentLayout { list: Some("messages"), header: &["info"] };
 
 /// Histories are in the folders of projects, which only the user knows, unless a variable names one.
 fn log_roots(places: &AgentFolders<'_>) -> Vec<PathBuf> {
@@ -227,18 +225,14 @@ fn parse_start(text: &str) -> Option<i64> {
 }
 
 fn claim_log(head: &LogHead<'_>) -> Option<SessionClaim> {
-    let info = head.document()?.get("info")?;
-    let id = info["id"].as_str().filter(|_| info["store"] == STORE)?;
+    let id = head.stored_info(STORE)?["id"].as_str()?;
     Some(claim_stored(Provider::Aider, id, &Json::Null))
 }
 
 fn decode_log(bytes: &[u8], out: &mut Stream, tally: &mut RecordTally) {
-    let chat = Document::read(bytes, &LAYOUT, out, tally);
+    let chat = Document::read(bytes, &ASSEMBLED, out, tally);
     let mut start = None;
-    chat.with_header(|header| {
-        let info = header.object("info");
-        start = info.and_then(|info| info.text("started_at")).and_then(parse_start);
-    });
+    chat.with_info(|info| start = info.text("started_at").and_then(parse_start));
     out.extend_time_range(start);
     let path = PathBuf::from(&out.session.source_path);
     out.set_cwd(path.parent().and_then(Path::to_str));
@@ -276,7 +270,7 @@ fn push_answer(text: &str, out: &mut Stream) {
     for (kind, text) in [(EventType::Reasoning, reasoning), (EventType::Message, answer)] {
         let text = text.trim();
         if !text.is_empty() {
-            out.push(kind, DecodedEvent { text, ..DecodedEvent::default() });
+            out.push_text(kind, text);
         }
     }
 }
@@ -310,10 +304,8 @@ fn push_output(text: &str, at: RecordAt, out: &mut Stream) {
         decode_setting(line, out);
         render::append_line(line, &mut rest);
     }
-    if usage.total() > 0 {
+    if out.push_usage(usage, cost, None) {
         out.set_confidence(Confidence::Estimated);
-        let decoded = DecodedEvent { usage, cost, ..DecodedEvent::default() };
-        out.push(EventType::TokenUsage, decoded);
     }
     if !rest.trim().is_empty() {
         render::truncate_notification(&mut rest);

@@ -6,7 +6,7 @@ use simd_json::prelude::*;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::provider::shared::arguments::Arguments;
-use crate::provider::shared::prompt;
+use crate::provider::shared::{drift, prompt};
 use crate::stream::{DecodedEvent, RecordAt, Stream, parse_micros};
 use crate::text::json::{JsonFields, Value, string_value};
 use crate::text::render;
@@ -148,7 +148,7 @@ impl AmpDecoder {
         out.begin_step();
 
         if let Some(text) = message.non_empty("content") {
-            out.push(EventType::Message, DecodedEvent { text, ..DecodedEvent::default() });
+            out.push_text(EventType::Message, text);
         }
         for block in message.items("content") {
             self.decode_block(block, out);
@@ -158,14 +158,12 @@ impl AmpDecoder {
         }
 
         let Some(counts) = counts else { return };
-        let usage = read_usage(counts);
-        if usage.total() > 0 {
+        if out.push_usage(read_usage(counts), None, None) {
             self.counted.push(CountedMessage {
                 id: message.int("messageId"),
                 input: counts.int("inputTokens"),
                 output: counts.int("outputTokens"),
             });
-            out.push(EventType::TokenUsage, DecodedEvent { usage, ..DecodedEvent::default() });
         }
     }
 
@@ -174,7 +172,7 @@ impl AmpDecoder {
         match block.text("type") {
             Some("text") => {
                 let text = block.text("text").unwrap_or("");
-                out.push(EventType::Message, DecodedEvent { text, ..DecodedEvent::default() });
+                out.push_text(EventType::Message, text);
             }
             Some("thinking" | "redacted_thinking") => {
                 if let Some(text) = block.non_empty("thinking") {
@@ -185,29 +183,16 @@ impl AmpDecoder {
                     let bytes = block.text("data").or(sealed).map_or(0, str::len);
                     self.text.push_str(&format!("[encrypted reasoning, {bytes} bytes]"));
                 }
-                out.push(
-                    EventType::Reasoning,
-                    DecodedEvent { text: &self.text, ..DecodedEvent::default() },
-                );
+                out.push_text(EventType::Reasoning, &self.text);
             }
             Some("tool_use" | "server_tool_use") => {
-                let mut arguments = Arguments::default();
-                if let Some(input) = block.field("input") {
-                    arguments.read_value(input);
-                }
-                let decoded = DecodedEvent {
-                    tool_name: block.text("name"),
-                    tool_call_id: block.non_empty("id"),
-                    ..arguments.decoded()
-                };
-                out.push(EventType::ToolCall, decoded);
+                let arguments = Arguments::of_value(block.field("input"));
+                arguments.push_call(block.text("name"), block.non_empty("id"), out);
             }
             Some("tool_result") => self.decode_tool_result(block, out),
             kind => {
                 let kind = kind.unwrap_or("block");
-                out.count_unknown("block", kind);
-                render::append_notification(block, &["type"], &mut self.text);
-                out.push_notification(kind, &self.text);
+                drift::push_unknown_block(kind, block, out);
             }
         }
     }
@@ -226,13 +211,7 @@ impl AmpDecoder {
 
         let is_error = kind == "error";
         let subtype = if is_error { "api_error" } else { "interrupted" };
-        let decoded = DecodedEvent {
-            subtype: Some(subtype),
-            text: &self.text,
-            is_error: is_error.then_some(true),
-            ..DecodedEvent::default()
-        };
-        out.push(EventType::Notification, decoded);
+        out.push_notice(subtype, &self.text, is_error.then_some(true));
     }
 
     /// Decodes a block of a note: a summary, or a command that the user ran by hand.
@@ -268,9 +247,7 @@ impl AmpDecoder {
             }
             kind => {
                 let kind = kind.unwrap_or("block");
-                out.count_unknown("block", kind);
-                render::append_notification(block, &["type"], &mut self.text);
-                out.push_notification(kind, &self.text);
+                drift::push_unknown_block(kind, block, out);
             }
         }
     }
@@ -324,7 +301,7 @@ fn append_tool_output(output: Value<'_>, text: &mut String) {
 /// Returns the exit code of a command.
 fn read_exit_code(run: Value<'_>) -> Option<i32> {
     let result = ["result", "progress"].iter().find_map(|key| run.object(key))?;
-    result.int("exitCode").and_then(|code| i32::try_from(code).ok())
+    result.int32("exitCode")
 }
 
 /// Appends the type and size of a picture. Amp writes `mediaType` where Anthropic writes
@@ -333,8 +310,7 @@ fn append_image(block: Value<'_>, text: &mut String) {
     if let Some(source) = block.object("source")
         && let Some(kind) = source.text("mediaType")
     {
-        let data = source.text("data").unwrap_or("");
-        text.push_str(&format!("[{kind} {} bytes]", data.len() / 4 * 3));
+        render::append_binary_summary(Some(kind), source.text("data"), text);
     } else {
         render::append_block(block, text);
     }

@@ -24,13 +24,14 @@ use crate::provider::format::{
 };
 use crate::provider::shared::chat;
 use crate::provider::shared::document::{self, Document, DocumentLayout};
+use crate::provider::shared::file_uri::file_uri_path;
 use crate::stream::{DecodedEvent, RecordAt, Stream, TitleFrom, parse_micros};
 use crate::text::json::{JsonFields, Value};
 
 pub(super) const FORMAT: LogFormat = LogFormat {
     provider: Provider::Amp,
     has_unique_ids: false,
-    decoder_version: 1,
+    decoder_version: 2,
     roots: |places| {
         let data = places.env_path("AMP_DATA_HOME").map(|dir| dir.join("amp"));
         vec![data.unwrap_or_else(|| places.data_path("amp")).join("threads")]
@@ -50,15 +51,7 @@ fn claim_log(head: &LogHead<'_>) -> Option<SessionClaim> {
     }
 
     let (parent, relation) = read_lineage(document).unzip();
-    Some(SessionClaim {
-        provider: Provider::Amp,
-        native_id: native_id.to_owned(),
-        agent_id: None,
-        parent,
-        relation,
-        first_record: None,
-        first_response: None,
-    })
+    Some(SessionClaim { parent, relation, ..SessionClaim::new(Provider::Amp, native_id) })
 }
 
 /// Returns the parent thread and the relation to it, if the fields before the messages name one.
@@ -99,11 +92,7 @@ fn decode_log(bytes: &[u8], out: &mut Stream, tally: &mut RecordTally) {
     let mut decoder = AmpDecoder::default();
     document::for_each_record(bytes, &thread.records, out, tally, &mut |message, _, at, out| {
         decoder.decode_message(message, at, out);
-        if out.pushed_count() == 0 {
-            RecordOutcome::Merged("empty_message")
-        } else {
-            RecordOutcome::Events
-        }
+        RecordOutcome::Events
     });
     let whole = RecordAt { offset: 0, length: bytes.len() as u64, line: 1 };
     thread.with_header(|fields| push_ledger_usage(fields, &decoder.counted, whole, out));
@@ -118,36 +107,12 @@ fn decode_header(fields: Value<'_>, out: &mut Stream) {
     let trees = initial.items("trees");
     let Some(tree) = trees.first() else { return };
     let uri = tree.text("uri").or_else(|| tree.text("path"));
-    out.set_cwd(uri.map(parse_file_uri).as_deref());
+    out.set_cwd(uri.and_then(file_uri_path).as_deref().or(uri));
 
     let Some(repository) = tree.object("repository") else { return };
     out.set_repository(repository.text("url"));
     let branch = repository.text("ref");
     out.set_branch(branch.map(|name| name.strip_prefix("refs/heads/").unwrap_or(name)));
-}
-
-/// Returns the path in a `file:` URI. Other text is returned unchanged.
-fn parse_file_uri(uri: &str) -> String {
-    let Some(path) = uri.strip_prefix("file://") else { return uri.to_owned() };
-    let mut bytes = Vec::with_capacity(path.len());
-    let mut rest = path.as_bytes();
-    while let Some((byte, after)) = rest.split_first() {
-        let hex = after.get(..2).and_then(|hex| std::str::from_utf8(hex).ok());
-        let code = hex.and_then(|hex| u8::from_str_radix(hex, 16).ok());
-        if let (b'%', Some(code)) = (byte, code) {
-            bytes.push(code);
-            rest = after.get(2..).unwrap_or_default();
-        } else {
-            bytes.push(*byte);
-            rest = after;
-        }
-    }
-    let path = String::from_utf8_lossy(&bytes).into_owned();
-    // `/C:/code` becomes `C:/code`.
-    match path.as_bytes() {
-        [b'/', drive, b':', ..] if drive.is_ascii_alphabetic() => path[1..].to_owned(),
-        _ => path,
-    }
 }
 
 /// Pushes the token usage of requests that only the ledger records: those for titles, and those
@@ -266,13 +231,5 @@ mod tests {
         }
         let other = r#"{"tokens":{"input":3,"output":2}}"#;
         assert_eq!(tokens("gpt-5.6-sol", usage, other), (Some(903), None, Some(9)));
-    }
-
-    #[test]
-    fn uris_become_paths() {
-        assert_eq!(parse_file_uri("file:///home/mira/my%20code"), "/home/mira/my code");
-        assert_eq!(parse_file_uri("file:///C:/code"), "C:/code");
-        assert_eq!(parse_file_uri("/home/mira"), "/home/mira");
-        assert_eq!(parse_file_uri("file:///100%"), "/100%");
     }
 }

@@ -63,15 +63,10 @@ fn claim_log(head: &LogHead<'_>) -> Option<SessionClaim> {
     if is_cut || !head.objects.iter().any(is_step) {
         return None;
     }
-    Some(SessionClaim {
-        provider: Provider::Antigravity,
-        native_id: conversation_id(head.path).unwrap_or_else(|| head.file_stem()).to_owned(),
-        agent_id: None,
-        parent: None,
-        relation: None,
-        first_record: None,
-        first_response: None,
-    })
+    Some(SessionClaim::new(
+        Provider::Antigravity,
+        conversation_id(head.path).unwrap_or_else(|| head.file_stem()),
+    ))
 }
 
 /// Returns whether an object is a record of Antigravity.
@@ -125,7 +120,7 @@ impl LineDecoder for AntigravityDecoder {
                 }
                 render::truncate_notification(&mut self.text);
                 let has_failed = kind == "ERROR_MESSAGE" || read_failure(object) == Some(true);
-                push_notification(&kind.to_ascii_lowercase(), &self.text, has_failed, out);
+                out.push_notice(&kind.to_ascii_lowercase(), &self.text, has_failed.then_some(true));
             }
         }
         RecordOutcome::Events
@@ -134,13 +129,6 @@ impl LineDecoder for AntigravityDecoder {
     fn save_state(&self) -> String {
         state_json(&self.state)
     }
-}
-
-fn push_notification(subtype: &str, text: &str, has_failed: bool, out: &mut Stream) {
-    let is_error = has_failed.then_some(true);
-    let decoded =
-        DecodedEvent { subtype: Some(subtype), text, is_error, ..DecodedEvent::default() };
-    out.push(EventType::Notification, decoded);
 }
 
 /// Returns whether a step failed, or `None` if its status does not show how it ended.
@@ -162,7 +150,7 @@ impl AntigravityDecoder {
         let context = context.trim();
         if !context.is_empty() {
             out.set_model(chosen_model(context));
-            push_notification("user_context", context, false, out);
+            out.push_notification("user_context", context);
         }
         if !prompt.is_empty() {
             out.push_prompt(prompt);
@@ -181,10 +169,10 @@ impl AntigravityDecoder {
 
         out.begin_step();
         if let Some(text) = thought {
-            out.push(EventType::Reasoning, DecodedEvent { text, ..DecodedEvent::default() });
+            out.push_text(EventType::Reasoning, text);
         }
         if let Some(text) = text {
-            out.push(EventType::Message, DecodedEvent { text, ..DecodedEvent::default() });
+            out.push_text(EventType::Message, text);
         }
         let step = object.int("step_index").unwrap_or_default();
         for (number, call) in calls.into_iter().enumerate() {
@@ -201,8 +189,7 @@ impl AntigravityDecoder {
             arguments.read_json_text(&Json::Object(plain).to_string(), &mut self.inner);
         }
         let tool_name = call.text("name");
-        let decoded = DecodedEvent { tool_name, tool_call_id: Some(&id), ..arguments.decoded() };
-        out.push(EventType::ToolCall, decoded);
+        arguments.push_call(tool_name, Some(&id), out);
         self.state.waiting.push_back(id);
     }
 
@@ -210,9 +197,7 @@ impl AntigravityDecoder {
     fn decode_tool_result(&mut self, kind: &str, object: Value<'_>, out: &mut Stream) {
         let id = self.state.waiting.pop_front();
         let tool = kind.to_ascii_lowercase();
-        if let Some(content) = object.field("content") {
-            chat::append_content(content, &mut self.text);
-        }
+        chat::append_field(object, "content", &mut self.text);
 
         let exit_code = if kind.contains("COMMAND") {
             self.text.lines().take(HEAD_LINES).find_map(chat::parse_exit_code)

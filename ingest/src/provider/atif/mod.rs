@@ -96,13 +96,10 @@ fn claim_log(head: &LogHead<'_>) -> Option<SessionClaim> {
     let parent = extra["parent_session_id"].as_str().map(str::to_owned);
     let relation = extra["relation"].as_str().and_then(|name| name.parse().ok());
     Some(SessionClaim {
-        provider: Provider::Atif,
-        native_id: native_id.to_owned(),
         agent_id: extra["agent_id"].as_str().map(str::to_owned),
         parent,
         relation,
-        first_record: None,
-        first_response: None,
+        ..SessionClaim::new(Provider::Atif, native_id)
     })
 }
 

@@ -73,13 +73,9 @@ fn claim_session(stem: &str, session: Option<&str>, original: Option<&str>) -> S
         (None, None) => None,
     };
     SessionClaim {
-        provider: Provider::Claude,
-        native_id: native_id.to_owned(),
-        agent_id: None,
         parent: forked_from.or(resumed_from).map(str::to_owned),
         relation,
-        first_record: None,
-        first_response: None,
+        ..SessionClaim::new(Provider::Claude, native_id)
     }
 }
 
@@ -116,13 +112,11 @@ fn claim_subagent(
         .and_then(|dir| dir.parent()?.file_name()?.to_str());
     let parent = folder.filter(|name| is_uuid(name)).or(session);
     SessionClaim {
-        provider: Provider::Claude,
-        native_id: format!("agent-{agent}"),
         agent_id: Some(agent.to_owned()),
         parent: parent.map(str::to_owned),
         relation: parent.map(|_| Relation::SubagentOf),
         first_record,
-        first_response: None,
+        ..SessionClaim::new(Provider::Claude, format!("agent-{agent}"))
     }
 }
 

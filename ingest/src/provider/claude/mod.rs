@@ -275,11 +275,7 @@ impl ClaudeDecoder {
         }
         if blocks.is_empty() {
             let text = message.text("content").unwrap_or("");
-            out.push_in_step(
-                EventType::Message,
-                step,
-                DecodedEvent { text, ..DecodedEvent::default() },
-            );
+            out.push_text_in_step(EventType::Message, step, text);
         }
         self.push_usage(message, line, out);
     }
@@ -287,16 +283,12 @@ impl ClaudeDecoder {
     /// Pushes text that the client wrote in the assistant's role.
     fn push_client_text(&mut self, message: Value<'_>, is_api_error: bool, out: &mut Stream) {
         self.text.clear();
-        if let Some(content) = message.field("content") {
-            render::append_content(content, &mut self.text);
-        }
-        let decoded = DecodedEvent {
-            subtype: Some(if is_api_error { "api_error" } else { "synthetic" }),
-            text: &self.text,
-            is_error: is_api_error.then_some(true),
-            ..DecodedEvent::default()
-        };
-        out.push(EventType::Notification, decoded);
+        render::append_field(message, "content", &mut self.text);
+        out.push_notice(
+            if is_api_error { "api_error" } else { "synthetic" },
+            &self.text,
+            is_api_error.then_some(true),
+        );
     }
 
     /// Decodes one content block of a model response.
@@ -306,42 +298,24 @@ impl ClaudeDecoder {
         match block.text("type") {
             Some("text") => {
                 let text = block.text("text").unwrap_or("");
-                out.push_in_step(
-                    EventType::Message,
-                    step,
-                    DecodedEvent { text, ..DecodedEvent::default() },
-                );
+                out.push_text_in_step(EventType::Message, step, text);
             }
             Some("thinking") => {
                 let text = block.text("thinking").unwrap_or("");
-                out.push_in_step(
-                    EventType::Reasoning,
-                    step,
-                    DecodedEvent { text, ..DecodedEvent::default() },
-                );
+                out.push_text_in_step(EventType::Reasoning, step, text);
             }
             Some("redacted_thinking") => {
                 let bytes = block.text("data").map_or(0, str::len);
                 let text = format!("[encrypted reasoning, {bytes} bytes]");
-                out.push_in_step(
-                    EventType::Reasoning,
-                    step,
-                    DecodedEvent { text: &text, ..DecodedEvent::default() },
-                );
+                out.push_text_in_step(EventType::Reasoning, step, &text);
             }
             Some("tool_use" | "server_tool_use" | "mcp_tool_use") => {
-                let mut arguments = Arguments::default();
-                if let Some(input) = block.field("input") {
-                    arguments.read_value(input);
-                }
+                let arguments = Arguments::of_value(block.field("input"));
                 let tool_name = block.text("name");
-                let decoded = DecodedEvent { tool_name, tool_call_id, ..arguments.decoded() };
-                out.push_in_step(EventType::ToolCall, step, decoded);
+                arguments.push_call_in_step(tool_name, tool_call_id, step, out);
             }
             Some(kind) if kind.ends_with("_tool_result") => {
-                if let Some(content) = block.field("content") {
-                    render::append_content(content, &mut self.text);
-                }
+                render::append_field(block, "content", &mut self.text);
                 let tool_call_id = block.non_empty("tool_use_id");
                 let decoded =
                     DecodedEvent { text: &self.text, tool_call_id, ..DecodedEvent::default() };

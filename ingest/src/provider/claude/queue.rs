@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{machine, user};
 use crate::provider::shared::machine_text::skip_machine_texts;
-use crate::stream::{RecordAt, Stream};
+use crate::stream::{RecordAt, Stream, push_bounded};
 use crate::text::json::{JsonFields, Value};
 
 /// Maximum number of waiting prompts that are remembered, and of prompts that were taken up.
@@ -66,13 +66,14 @@ impl PromptQueue {
     pub(super) fn apply_operation(&mut self, object: Value<'_>, at: RecordAt, out: &mut Stream) {
         match object.text("operation") {
             Some("enqueue") => {
-                if self.waiting.len() == MAX_REMEMBERED_PROMPTS {
-                    self.waiting.pop_front();
-                }
                 // The text is masked because it is stored with the decoder's state.
                 let text = out.clean_and_mask(object.text("content").unwrap_or("")).into_owned();
                 let RecordAt { offset, length, line } = at;
-                self.waiting.push_back(QueuedText { text, offset, length, line });
+                push_bounded(
+                    &mut self.waiting,
+                    MAX_REMEMBERED_PROMPTS,
+                    QueuedText { text, offset, length, line },
+                );
             }
             Some("popAll") => self.waiting.clear(),
             Some("dequeue") => self.take_out(),
@@ -86,10 +87,7 @@ impl PromptQueue {
     fn take_out(&mut self) {
         let first_typed = self.waiting.iter().position(QueuedText::is_typed);
         let Some(queued) = self.waiting.remove(first_typed.unwrap_or(0)) else { return };
-        if self.taken_out.len() == MAX_REMEMBERED_PROMPTS {
-            self.taken_out.pop_front();
-        }
-        self.taken_out.push_back(queued);
+        push_bounded(&mut self.taken_out, MAX_REMEMBERED_PROMPTS, queued);
     }
 
     /// Turns a removed text into a prompt. The record does not name the text. The user's prompts
@@ -107,10 +105,7 @@ impl PromptQueue {
         });
         user::push_user_text(&queued.text, None, true, out);
 
-        if self.taken_up.len() == MAX_REMEMBERED_PROMPTS {
-            self.taken_up.pop_front();
-        }
-        self.taken_up.push_back(queued.text);
+        push_bounded(&mut self.taken_up, MAX_REMEMBERED_PROMPTS, queued.text);
     }
 
     /// Stops waiting for the prompt that a user record repeats. Returns true if the prompt already

@@ -58,9 +58,7 @@ impl ClaudeDecoder {
         self.text.clear();
         let kind = attachment.text("type").unwrap_or("attachment");
         if kind == "queued_command" && attachment.text("commandMode") == Some("prompt") {
-            if let Some(prompt) = attachment.field("prompt") {
-                render::append_content(prompt, &mut self.text);
-            }
+            render::append_field(attachment, "prompt", &mut self.text);
             if !self.state.queue.match_attachment(&self.text, out) {
                 let meta = user::read_machine_subtype(attachment);
                 return user::push_user_text(&self.text, meta, true, out);
@@ -69,13 +67,7 @@ impl ClaudeDecoder {
 
         render::append_notification(attachment, &["type", "toolUseID"], &mut self.text);
         let is_error = kind.ends_with("_error").then_some(true);
-        let decoded = DecodedEvent {
-            subtype: Some(kind),
-            text: &self.text,
-            is_error,
-            ..DecodedEvent::default()
-        };
-        out.push(EventType::Notification, decoded);
+        out.push_notice(kind, &self.text, is_error);
     }
 
     /// Decodes a record that is not part of the conversation, of a known or unknown type.

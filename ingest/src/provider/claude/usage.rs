@@ -12,7 +12,7 @@ use schemas::{EventType, Usage};
 
 use super::ClaudeDecoder;
 use super::response::{ApiMessage, ResponseLine, extra_request_id};
-use crate::stream::{DecodedEvent, ModeWords, Stream};
+use crate::stream::{DecodedEvent, ModeWords, Stream, push_bounded};
 use crate::text::json::{JsonFields, Value};
 
 /// Maximum number of API messages that are remembered. The lines of one message are mostly close
@@ -63,10 +63,11 @@ impl ClaudeDecoder {
             }
             self.state.messages[at].extra = extra;
         } else if let Some(id) = line.id {
-            if self.state.messages.len() == MAX_API_MESSAGES {
-                self.state.messages.pop_front();
-            }
-            self.state.messages.push_back(ApiMessage { id, step: line.step, usage, extra });
+            push_bounded(
+                &mut self.state.messages,
+                MAX_API_MESSAGES,
+                ApiMessage { id, step: line.step, usage, extra },
+            );
         }
     }
 }

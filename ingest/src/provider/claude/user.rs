@@ -189,9 +189,7 @@ const CUT_MARKS: [&str; 2] = ["<persisted-output>", "[Truncated. Full output:"];
 /// Appends the full text of a result. If the model saw only a part of it, the structured twin has
 /// everything that was printed.
 pub(super) fn append_result_text(object: Value<'_>, block: Value<'_>, text: &mut String) {
-    if let Some(content) = block.field("content") {
-        render::append_content(content, text);
-    }
+    render::append_field(block, "content", text);
     if !CUT_MARKS.iter().any(|mark| text.contains(mark)) {
         return;
     }
@@ -232,7 +230,7 @@ fn decode_tool_result(object: Value<'_>, block: Value<'_>, text: &mut String, ou
     let exit_code = text
         .strip_prefix("Exit code ")
         .and_then(|rest| rest.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok())
-        .or_else(|| i32::try_from(twin?.object("task")?.int("exitCode")?).ok());
+        .or_else(|| twin?.object("task")?.int32("exitCode"));
     let duration_ms = twin.and_then(|twin| {
         let millis = twin.int("totalDurationMs").or_else(|| twin.int("durationMs"));
         // Web searches report their duration in seconds.

@@ -57,9 +57,7 @@ impl ClineSessionDecoder {
     ) {
         if let Some(kind) = client_text_kind(message) {
             self.text.clear();
-            if let Some(content) = message.field("content") {
-                render::append_content(content, &mut self.text);
-            }
+            render::append_field(message, "content", &mut self.text);
             return self.push_cut_notification(kind, out);
         }
 
@@ -100,28 +98,18 @@ impl ClineSessionDecoder {
                 Some("text") => push_message(block.text("text").unwrap_or(""), out),
                 Some("thinking") => {
                     let text = block.text("thinking").unwrap_or("");
-                    out.push(
-                        EventType::Reasoning,
-                        DecodedEvent { text, ..DecodedEvent::default() },
-                    );
+                    out.push_text(EventType::Reasoning, text);
                 }
                 Some("redacted_thinking") => {
                     let bytes = block.text("data").map_or(0, str::len);
                     let text = format!("[encrypted reasoning, {bytes} bytes]");
-                    out.push(
-                        EventType::Reasoning,
-                        DecodedEvent { text: &text, ..DecodedEvent::default() },
-                    );
+                    out.push_text(EventType::Reasoning, &text);
                 }
                 Some("tool_use") => {
-                    let mut arguments = Arguments::default();
-                    if let Some(input) = block.field("input") {
-                        arguments.read_value(input);
-                    }
+                    let arguments = Arguments::of_value(block.field("input"));
                     let tool_call_id = block.non_empty("id");
                     let tool_name = block.text("name");
-                    let decoded = DecodedEvent { tool_name, tool_call_id, ..arguments.decoded() };
-                    out.push(EventType::ToolCall, decoded);
+                    arguments.push_call(tool_name, tool_call_id, out);
                 }
                 kind => self.decode_side_block(kind, *block, out),
             }
@@ -129,14 +117,8 @@ impl ClineSessionDecoder {
 
         let metrics = message.object("metrics");
         let usage = metrics.map(read_usage).unwrap_or_default();
-        if usage.total() > 0 {
-            let request_id = message.non_empty("id");
-            let cost = metrics.and_then(|metrics| metrics.cost("cost"));
-            out.push(
-                EventType::TokenUsage,
-                DecodedEvent { usage, cost, request_id, ..DecodedEvent::default() },
-            );
-        } else {
+        let cost = metrics.and_then(|metrics| metrics.cost("cost"));
+        if !out.push_usage(usage, cost, message.non_empty("id")) {
             out.set_confidence(Confidence::Partial);
         }
     }
@@ -188,7 +170,7 @@ impl ClineSessionDecoder {
 /// Pushes text of the model, unless it is empty.
 fn push_message(text: &str, out: &mut Stream) {
     if !text.is_empty() {
-        out.push(EventType::Message, DecodedEvent { text, ..DecodedEvent::default() });
+        out.push_text(EventType::Message, text);
     }
 }
 
@@ -216,7 +198,11 @@ fn collect_prompt(content_text: Option<&str>, blocks: &[Value<'_>], out: &mut St
     for block in blocks {
         match block.text("type") {
             Some("text") => append_typed_text(block.text("text").unwrap_or(""), &mut prompt, out),
-            Some("image") => render::append_line(&describe_image(*block), &mut prompt),
+            Some("image") => {
+                render::begin_new_line(&mut prompt);
+                let kind = block.text("mediaType").or(Some("image"));
+                render::append_binary_summary(kind, block.text("data"), &mut prompt);
+            }
             _ => {}
         }
     }
@@ -275,14 +261,6 @@ impl<'a> TextElement<'a> {
         let (inner, after) = rest.split_once(&format!("</{name}>"))?;
         Some(Self { before, tag, inner: inner.trim(), after })
     }
-}
-
-/// Describes a picture as `[image/png 48213 bytes]`.
-fn describe_image(block: Value<'_>) -> String {
-    let data = block.text("data").unwrap_or("");
-    let padding = data.bytes().rev().take(2).filter(|byte| *byte == b'=').count();
-    let bytes = (data.len() / 4 * 3).saturating_sub(padding);
-    format!("[{} {bytes} bytes]", block.text("mediaType").unwrap_or("image"))
 }
 
 /// Parses token counts. The recorded input includes tokens read from and written to a cache.

@@ -31,11 +31,11 @@ pub(super) const FORMAT: LogFormat = LogFormat {
     provider: Provider::Cline,
     // Messages have ids, but the log names the session from which it was forked.
     has_unique_ids: false,
-    decoder_version: 2,
+    decoder_version: 3,
     roots: log_roots,
     sniff: claim_log,
     quirks: Quirks {
-        companion: Some(manifest_path),
+        companions: Some(|log| manifest_path(log).into_iter().collect()),
         is_sidecar: Some(|name, has| {
             let session = name.strip_suffix(".compaction.json");
             session.is_some_and(|session| has(&format!("{session}.messages.json")))
@@ -89,13 +89,10 @@ fn claim_session(id: Option<&str>, head: &LogHead<'_>) -> SessionClaim {
         (None, None) => None,
     };
     SessionClaim {
-        provider: Provider::Cline,
-        native_id: id.to_owned(),
         agent_id: agent.map(|agent| agent.strip_prefix("teamtask__").unwrap_or(agent).to_owned()),
         parent: root.or(fork).map(str::to_owned),
         relation,
-        first_record: None,
-        first_response: None,
+        ..SessionClaim::new(Provider::Cline, id)
     }
 }
 
@@ -109,15 +106,7 @@ fn claim_task(head: &LogHead<'_>) -> Option<SessionClaim> {
         return None;
     }
     let folder = head.path.parent()?.file_name()?.to_string_lossy();
-    Some(SessionClaim {
-        provider: Provider::Cline,
-        native_id: folder.into_owned(),
-        agent_id: None,
-        parent: None,
-        relation: None,
-        first_record: None,
-        first_response: None,
-    })
+    Some(SessionClaim::new(Provider::Cline, folder))
 }
 
 /// Returns the path of a session's manifest: `<id>/<id>.json`. Sessions of other agents in that
@@ -176,7 +165,6 @@ mod tests {
             path: Path::new(path),
             objects: serde_json::from_str(first).into_iter().collect(),
             fields: document.map(|json| serde_json::from_str(json).expect("json")),
-            is_object: false,
             is_list: false,
         };
         let got = claim_log(&head).map(|claim| (claim.native_id, claim.agent_id));

@@ -84,7 +84,7 @@ impl ClineTaskDecoder {
             | "followup" => self.decode_reply(message_text, out),
             "reasoning" => {
                 let text = message.non_empty("reasoning").unwrap_or(message_text);
-                out.push(EventType::Reasoning, DecodedEvent { text, ..DecodedEvent::default() });
+                out.push_text(EventType::Reasoning, text);
             }
             "tool" | "use_mcp_server" | "command" | "browser_action" => {
                 self.decode_call(kind, message_text, out);
@@ -109,14 +109,13 @@ impl ClineTaskDecoder {
             for item in message.items(name) {
                 let item = string_value(item).unwrap_or("");
                 let data = item.strip_prefix("data:").and_then(|url| url.split_once(";base64,"));
-                if !self.text.is_empty() {
-                    self.text.push('\n');
+                render::begin_new_line(&mut self.text);
+                match data {
+                    Some((kind, data)) => {
+                        render::append_binary_summary(Some(kind), Some(data), &mut self.text);
+                    }
+                    None => self.text.push_str(&format!("[{item}]")),
                 }
-                let line = match data {
-                    Some((kind, data)) => format!("[{kind} {} bytes]", data.len() / 4 * 3),
-                    None => format!("[{item}]"),
-                };
-                self.text.push_str(&line);
             }
         }
         if !self.text.is_empty() {
@@ -139,7 +138,7 @@ impl ClineTaskDecoder {
         let shown = if is_json { text.as_str() } else { message_text };
         let reply = shown.strip_suffix(CHANGES_SUFFIX).unwrap_or(shown);
         if !reply.is_empty() {
-            out.push(EventType::Message, DecodedEvent { text: reply, ..DecodedEvent::default() });
+            out.push_text(EventType::Message, reply);
         }
     }
 
@@ -223,10 +222,7 @@ impl ClineTaskDecoder {
             out.set_confidence(Confidence::Partial);
         }
         if !text.is_empty() {
-            let subtype = Some("api_req_cancelled");
-            let decoded =
-                DecodedEvent { subtype, text, is_error: Some(true), ..DecodedEvent::default() };
-            out.push(EventType::Notification, decoded);
+            out.push_notice("api_req_cancelled", text, Some(true));
         }
     }
 
@@ -239,13 +235,7 @@ impl ClineTaskDecoder {
         self.text.clear();
         self.text.push_str(message_text);
         render::truncate_notification(&mut self.text);
-        let decoded = DecodedEvent {
-            subtype: Some(kind),
-            text: &self.text,
-            is_error,
-            ..DecodedEvent::default()
-        };
-        out.push(EventType::Notification, decoded);
+        out.push_notice(kind, &self.text, is_error);
     }
 }
 

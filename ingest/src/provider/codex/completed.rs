@@ -31,9 +31,7 @@ impl CodexDecoder {
             }
             "AgentMessage" => {
                 let mut text = String::new();
-                if let Some(content) = item.field("content") {
-                    render::append_content(content, &mut text);
-                }
+                render::append_field(item, "content", &mut text);
                 self.push_reply(&text, RecordedForm::Completed, out)
             }
             "Reasoning" => self.decode_reasoning(
@@ -131,7 +129,7 @@ impl CodexDecoder {
         let mut text = String::new();
         append_output(end, &mut text);
 
-        let exit_code = end.int("exit_code").and_then(|code| i32::try_from(code).ok());
+        let exit_code = end.int32("exit_code");
         let ended = CallEnd::from_event(end, "");
         let has_failed_status = matches!(end.text("status"), Some("failed" | "declined"));
         let is_error = exit_code

@@ -5,8 +5,8 @@
 use std::collections::VecDeque;
 
 use serde::{Deserialize, Serialize};
-use xxhash_rust::xxh3::xxh3_64;
 
+use crate::stream::{RecentIds, push_bounded};
 use crate::text::json::{JsonFields, Value};
 
 /// Maximum number of calls that ended but have no output yet. Only damaged logs have more.
@@ -60,26 +60,8 @@ fn read_mcp_failure(result: Value<'_>) -> Option<bool> {
 /// later.
 const MAX_ANSWERED_CALLS: usize = 256;
 
-/// Hashes of the ids of the calls that were answered last. Their ends may come late.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(transparent)]
-pub(super) struct AnsweredCalls(VecDeque<u64>);
-
-impl AnsweredCalls {
-    /// Remembers that a call was answered.
-    pub(super) fn remember(&mut self, call: Option<&str>) {
-        let Some(call) = call else { return };
-        if self.0.len() == MAX_ANSWERED_CALLS {
-            self.0.pop_front();
-        }
-        self.0.push_back(xxh3_64(call.as_bytes()));
-    }
-
-    /// Returns whether a call is among those that were answered last.
-    pub(super) fn contains(&self, call: &str) -> bool {
-        self.0.contains(&xxh3_64(call.as_bytes()))
-    }
-}
+/// The calls that were answered last. Their ends may come late.
+pub(super) type AnsweredCalls = RecentIds<MAX_ANSWERED_CALLS>;
 
 /// The ends of the calls that ended last.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -91,10 +73,7 @@ impl EndedCalls {
     pub(super) fn remember(&mut self, end: Value<'_>, call: Option<&str>) {
         let Some(call) = call else { return };
         self.0.retain(|ended| ended.call != call);
-        if self.0.len() == MAX_ENDED_CALLS {
-            self.0.pop_front();
-        }
-        self.0.push_back(CallEnd::from_event(end, call));
+        push_bounded(&mut self.0, MAX_ENDED_CALLS, CallEnd::from_event(end, call));
     }
 
     /// Removes and returns the end of a call, or an empty one if there is none.

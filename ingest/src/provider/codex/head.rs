@@ -44,16 +44,13 @@ pub(super) fn claim_log(head: &LogHead<'_>) -> Option<SessionClaim> {
         fork_parent.map(|_| Relation::ForkedFrom)
     };
     Some(SessionClaim {
-        provider: Provider::Codex,
-        native_id: text_field(meta, "id")
-            .filter(|id| !id.is_empty())
-            .unwrap_or(id_in_file_name)
-            .to_owned(),
         agent_id: text_field(meta, "agent_nickname").map(str::to_owned),
         parent: subagent_parent.or(fork_parent).map(str::to_owned),
         relation,
-        first_record: None,
-        first_response: None,
+        ..SessionClaim::new(
+            Provider::Codex,
+            text_field(meta, "id").filter(|id| !id.is_empty()).unwrap_or(id_in_file_name),
+        )
     })
 }
 

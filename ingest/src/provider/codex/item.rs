@@ -6,7 +6,7 @@ use super::user_text::{self, UserInput};
 use super::{CodexDecoder, RecordedForm, machine, output};
 use crate::provider::format::RecordOutcome;
 use crate::provider::shared::arguments::Arguments;
-use crate::stream::{DecodedEvent, Stream};
+use crate::stream::Stream;
 use crate::text::json::{JsonFields, Value, string_value};
 use crate::text::render;
 
@@ -89,7 +89,7 @@ impl CodexDecoder {
     pub(super) fn push_reasoning(&mut self, text: &str, out: &mut Stream) -> RecordOutcome {
         self.begin_response(out);
         self.state.after_item = false;
-        out.push(EventType::Reasoning, DecodedEvent { text, ..DecodedEvent::default() });
+        out.push_text(EventType::Reasoning, text);
         RecordOutcome::Events
     }
 
@@ -111,12 +111,7 @@ impl CodexDecoder {
 
         let name = item.text("name").unwrap_or_else(|| kind.trim_end_matches("_call"));
         let full_name = item.non_empty("namespace").map(|namespace| format!("{namespace}__{name}"));
-        let decoded = DecodedEvent {
-            tool_name: full_name.as_deref().or(Some(name)),
-            tool_call_id: item.non_empty("call_id"),
-            ..arguments.decoded()
-        };
-        out.push(EventType::ToolCall, decoded);
+        arguments.push_call(full_name.as_deref().or(Some(name)), item.non_empty("call_id"), out);
     }
 
     /// Decodes a message: text of the model, a prompt, or machine text.
@@ -124,9 +119,7 @@ impl CodexDecoder {
         if item.text("role") == Some("user") {
             return self.decode_user_item(&UserInput::from_content(item.field("content")), out);
         }
-        if let Some(content) = item.field("content") {
-            render::append_content(content, &mut self.text);
-        }
+        render::append_field(item, "content", &mut self.text);
         let text = std::mem::take(&mut self.text);
         let outcome = match item.text("role") {
             Some("assistant") => self.push_reply(&text, RecordedForm::Item, out),

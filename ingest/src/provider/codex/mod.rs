@@ -38,7 +38,7 @@ use crate::provider::format::{
     AgentFolders, LineDecoder, LogFormat, LogReader, Quirks, RecordOutcome, state_json,
 };
 use crate::provider::shared::drift;
-use crate::stream::{DecodedEvent, RecordAt, Stream, parse_micros};
+use crate::stream::{RecordAt, Stream, parse_micros, push_bounded};
 use crate::text::json::{JsonFields, Parser, Value};
 use crate::text::render;
 
@@ -287,10 +287,7 @@ impl CodexDecoder {
                 return true;
             }
         }
-        if self.state.recent.len() == MAX_RECENT_TEXTS {
-            self.state.recent.pop_front();
-        }
-        self.state.recent.push_back((hash, form_bit));
+        push_bounded(&mut self.state.recent, MAX_RECENT_TEXTS, (hash, form_bit));
         false
     }
 
@@ -310,7 +307,7 @@ impl CodexDecoder {
         }
         self.begin_response(out);
         self.state.after_item = false;
-        out.push(EventType::Message, DecodedEvent { text, ..DecodedEvent::default() });
+        out.push_text(EventType::Message, text);
         RecordOutcome::Events
     }
 
@@ -344,10 +341,7 @@ impl CodexDecoder {
 
         self.state.in_response = false;
         self.state.after_item = form == RecordedForm::Item;
-        if self.state.standing.len() == MAX_STANDING_PROMPTS {
-            self.state.standing.pop_front();
-        }
-        self.state.standing.push_back(out.position());
+        push_bounded(&mut self.state.standing, MAX_STANDING_PROMPTS, out.position());
 
         let (context, typed) = user_text::split_request(text);
         if let Some(text) = context {
@@ -406,9 +400,7 @@ impl CodexDecoder {
         out: &mut Stream,
     ) -> RecordOutcome {
         self.state.after_item = false;
-        let decoded =
-            DecodedEvent { subtype: Some(subtype), text, is_error, ..DecodedEvent::default() };
-        out.push(EventType::Notification, decoded);
+        out.push_notice(subtype, text, is_error);
         RecordOutcome::Events
     }
 }

@@ -20,6 +20,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use super::output;
 use crate::provider::format::ResponseKey;
+use crate::stream::push_bounded;
 use crate::text::json::{JsonFields, Value};
 use crate::text::names::truncate_name;
 
@@ -85,10 +86,11 @@ impl CodexCounts {
         }
 
         let twin = self.unnamed.iter().position(|count| *count == usage);
-        if self.responses.len() == MAX_RESPONSES {
-            self.responses.pop_front();
-        }
-        self.responses.push_back(RecordedResponse { id, usage, is_settled: twin.is_some() });
+        push_bounded(
+            &mut self.responses,
+            MAX_RESPONSES,
+            RecordedResponse { id, usage, is_settled: twin.is_some() },
+        );
         match twin.and_then(|at| self.unnamed.remove(at)) {
             Some(_) => Err("twin_of_token_count"),
             None => Ok(usage),
@@ -121,10 +123,7 @@ impl CodexCounts {
             return Err(TWIN_OF_RECORD);
         }
         if rest == growth {
-            if self.unnamed.len() == MAX_UNNAMED_COUNTS {
-                self.unnamed.pop_front();
-            }
-            self.unnamed.push_back(rest);
+            push_bounded(&mut self.unnamed, MAX_UNNAMED_COUNTS, rest);
         }
         Ok(rest)
     }

@@ -15,7 +15,6 @@
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
-use std::time::UNIX_EPOCH;
 
 use schemas::session::SHUTDOWN_SUM;
 use schemas::{EventType, Provider, Usage};
@@ -29,13 +28,13 @@ use crate::provider::shared::file_uri::file_uri_path;
 use crate::provider::shared::identity::{begin_header_record, uuid_identity};
 use crate::provider::shared::{chat, sidecar};
 use crate::stream::{DecodedEvent, RecordAt, Stream, TitleFrom};
-use crate::text::json::{JsonFields, Parser, Value, string_value};
+use crate::text::json::{JsonFields, Parser, Value};
 use crate::text::render;
 
 pub(super) const FORMAT: LogFormat = LogFormat {
     provider: Provider::Continue,
     has_unique_ids: true,
-    decoder_version: 1,
+    decoder_version: 2,
     roots: log_roots,
     sniff: claim_log,
     quirks: Quirks { is_sidecar: Some(|name, _| name == INDEX), ..Quirks::NONE },
@@ -74,13 +73,8 @@ fn claim_log(head: &LogHead<'_>) -> Option<SessionClaim> {
         && (fields.contains_key(HISTORY) || fields.contains_key("title"));
     let first = fields.get(HISTORY).and_then(|history| history[0]["message"]["id"].as_str());
     is_session.then(|| SessionClaim {
-        provider: Provider::Continue,
-        native_id: id.to_owned(),
-        agent_id: None,
-        parent: None,
-        relation: None,
         first_record: uuid_identity(first),
-        first_response: None,
+        ..SessionClaim::new(Provider::Continue, id)
     })
 }
 
@@ -90,13 +84,13 @@ fn decode_log(bytes: &[u8], out: &mut Stream, tally: &mut RecordTally) {
     let mut decoder = ContinueDecoder { start: start_time(&path), ..ContinueDecoder::default() };
     match decoder.start {
         Some(start) => out.extend_time_range(Some(start)),
-        None => out.set_file_time(file_time(&path)),
+        None => out.set_file_time(sidecar::file_time(&path)),
     }
     // Newer versions of the CLI count each response, and the session as a whole.
-    let is_counted = |span: &document::RecordSpan| {
-        memchr::memmem::find(span.record_bytes(bytes), b"\"promptTokens\"").is_some()
-    };
-    let has_sum = !session.records.iter().any(is_counted);
+    let has_sum = !document::has_record(bytes, &session.records, "\"promptTokens\"", |item| {
+        let usage = item.object("message").unwrap_or(item).object("usage");
+        usage.is_some_and(|usage| usage.int("promptTokens").is_some())
+    });
     let start = decoder.start;
     session.with_header(|header| decode_header(header, has_sum, start, out));
     document::for_each_record(bytes, &session.records, out, tally, &mut |item, raw, at, out| {
@@ -118,12 +112,6 @@ fn start_time(log: &Path) -> Option<i64> {
         None => created.as_i64()?,
     };
     (millis > 0).then(|| millis.saturating_mul(1000))
-}
-
-/// Returns when a file was last changed.
-fn file_time(path: &Path) -> Option<i64> {
-    let modified = std::fs::metadata(path).ok()?.modified().ok()?;
-    i64::try_from(modified.duration_since(UNIX_EPOCH).ok()?.as_micros()).ok()
 }
 
 /// Reads the fields that describe a session. If `has_sum` is true, only they have token counts.
@@ -169,9 +157,7 @@ impl ContinueDecoder {
         }
         let role = message.text("role").unwrap_or("untyped");
         self.text.clear();
-        if let Some(content) = message.field("content") {
-            chat::append_content(content, &mut self.text);
-        }
+        chat::append_field(message, "content", &mut self.text);
         match role {
             "user" => self.push_prompt(item, out),
             "assistant" | "thinking" => self.decode_response(role, item, message, out),
@@ -181,11 +167,11 @@ impl ContinueDecoder {
                     out.count_unknown("record", role);
                 }
                 render::truncate_notification(&mut self.text);
-                push_notification(role, &self.text, out);
+                out.push_notification(role, &self.text);
             }
         }
         if let Some(summary) = item.non_empty("conversationSummary") {
-            push_notification("compact_summary", summary, out);
+            out.push_notification("compact_summary", summary);
         }
         RecordOutcome::Events
     }
@@ -201,7 +187,7 @@ impl ContinueDecoder {
             }
         }
         if !self.text.is_empty() {
-            push_notification("attachments", &self.text, out);
+            out.push_notification("attachments", &self.text);
         }
     }
 
@@ -217,17 +203,15 @@ impl ContinueDecoder {
         out.set_model(log.and_then(|log| log.text("modelTitle")));
         if role == "thinking" {
             out.begin_step();
-            let decoded = DecodedEvent { text: &self.text, ..DecodedEvent::default() };
-            return out.push(EventType::Reasoning, decoded);
+            return out.push_text(EventType::Reasoning, &self.text);
         }
 
         out.begin_step();
         let reasoning = item.object("reasoning").and_then(|reasoning| reasoning.non_empty("text"));
         if let Some(text) = reasoning {
-            out.push(EventType::Reasoning, DecodedEvent { text, ..DecodedEvent::default() });
+            out.push_text(EventType::Reasoning, text);
         }
-        let decoded = DecodedEvent { text: &self.text, ..DecodedEvent::default() };
-        out.push(EventType::Message, decoded);
+        out.push_text(EventType::Message, &self.text);
 
         let states = item.items("toolCallStates");
         let old_state = item.object("toolCallState");
@@ -261,19 +245,8 @@ impl ContinueDecoder {
 
     fn push_call(&mut self, call: Value<'_>, out: &mut Stream) {
         let function = call.object("function").unwrap_or(call);
-        let mut arguments = Arguments::default();
-        if let Some(input) = function.field("arguments") {
-            match string_value(input) {
-                Some(text) => arguments.read_json_text(text, &mut self.inner),
-                None => arguments.read_value(input),
-            }
-        }
-        let decoded = DecodedEvent {
-            tool_name: function.text("name"),
-            tool_call_id: call.non_empty("id"),
-            ..arguments.decoded()
-        };
-        out.push(EventType::ToolCall, decoded);
+        let arguments = Arguments::of_input(function.field("arguments"), &mut self.inner);
+        arguments.push_call(function.text("name"), call.non_empty("id"), out);
     }
 }
 
@@ -308,9 +281,4 @@ fn push_usage(usage: Value<'_>, subtype: Option<&str>, out: &mut Stream) {
         let decoded = DecodedEvent { subtype, usage: counts, cost, ..DecodedEvent::default() };
         out.push(EventType::TokenUsage, decoded);
     }
-}
-
-fn push_notification(subtype: &str, text: &str, out: &mut Stream) {
-    let decoded = DecodedEvent { subtype: Some(subtype), text, ..DecodedEvent::default() };
-    out.push(EventType::Notification, decoded);
 }

@@ -32,7 +32,7 @@ use crate::provider::format::{
     state_json,
 };
 use crate::provider::shared::identity::{begin_identified_record, is_uuid, uuid_identity};
-use crate::stream::{DecodedEvent, RecordAt, Stream, parse_micros};
+use crate::stream::{DecodedEvent, RecentIds, RecordAt, Stream, parse_micros, push_bounded};
 use crate::text::json::{JsonFields, Parser, Value};
 use crate::text::render;
 
@@ -88,13 +88,10 @@ fn claim_log(head: &LogHead<'_>) -> Option<SessionClaim> {
         if is_named_by_folder { name } else { start_field(start, "sessionId").unwrap_or(name) };
     let parent = start_field(start, "detachedFromSpawningParentSessionId");
     Some(SessionClaim {
-        provider: Provider::Copilot,
-        native_id: native_id.to_owned(),
-        agent_id: None,
         parent: parent.map(str::to_owned),
         relation: parent.map(|_| Relation::ContinuedFrom),
         first_record: uuid_identity(first["id"].as_str()),
-        first_response: None,
+        ..SessionClaim::new(Provider::Copilot, native_id)
     })
 }
 
@@ -141,7 +138,7 @@ struct CopilotState {
     responses: VecDeque<ApiCall>,
     reasoned: Option<RecordedReasoning>,
     /// Hashes of the ids of calls.
-    calls: VecDeque<u64>,
+    calls: RecentIds<MAX_CALLS>,
     /// Hash of the last system prompt, which is repeated before every prompt.
     system: u64,
     counted: CountedUsage,
@@ -285,11 +282,10 @@ impl CopilotDecoder {
         tool::append_content(data.field("content"), &mut self.text);
         let requests = data.items("toolRequests");
         if !self.text.is_empty() || (requests.is_empty() && out.pushed_count() == 0) {
-            let decoded = DecodedEvent { text: &self.text, ..DecodedEvent::default() };
-            out.push_in_step(EventType::Message, step, decoded);
+            out.push_text_in_step(EventType::Message, step, &self.text);
         }
         for request in requests {
-            if self.is_new_call(request.non_empty("toolCallId")) {
+            if self.state.calls.add_new(request.non_empty("toolCallId")) {
                 let name = request.text("name");
                 tool::push_call(request, name, Some(step), &mut self.inner, out);
             }
@@ -348,29 +344,12 @@ impl CopilotDecoder {
     /// Remembers an API call instead of its earlier pieces.
     fn remember_response(&mut self, response: ApiCall) {
         self.state.responses.retain(|known| known.id != response.id);
-        if self.state.responses.len() == MAX_RESPONSES {
-            self.state.responses.pop_front();
-        }
-        self.state.responses.push_back(response);
-    }
-
-    /// Returns whether a call was not seen before, and remembers it.
-    fn is_new_call(&mut self, id: Option<&str>) -> bool {
-        let Some(id) = id else { return true };
-        let hash = xxh3_64(id.as_bytes());
-        if self.state.calls.contains(&hash) {
-            return false;
-        }
-        if self.state.calls.len() == MAX_CALLS {
-            self.state.calls.pop_front();
-        }
-        self.state.calls.push_back(hash);
-        true
+        push_bounded(&mut self.state.responses, MAX_RESPONSES, response);
     }
 
     /// Decodes the start of a tool's execution. If a message asked for it, the call is known.
     fn decode_tool_start(&mut self, data: Value<'_>, out: &mut Stream) -> RecordOutcome {
-        if !self.is_new_call(data.non_empty("toolCallId")) {
+        if !self.state.calls.add_new(data.non_empty("toolCallId")) {
             return RecordOutcome::Merged("twin_of_tool_call");
         }
         tool::push_call(data, data.text("toolName"), None, &mut self.inner, out);
@@ -464,5 +443,5 @@ fn push_message_reasoning(
 }
 
 fn push_reasoning(text: &str, step: i32, out: &mut Stream) {
-    out.push_in_step(EventType::Reasoning, step, DecodedEvent { text, ..DecodedEvent::default() });
+    out.push_text_in_step(EventType::Reasoning, step, text);
 }

@@ -18,13 +18,7 @@ pub(super) fn push_call(
     parser: &mut Parser,
     out: &mut Stream,
 ) {
-    let mut arguments = Arguments::default();
-    if let Some(value) = call.field("arguments") {
-        match string_value(value) {
-            Some(text) => arguments.read_json_text(text, parser),
-            None => arguments.read_value(value),
-        }
-    }
+    let arguments = Arguments::of_input(call.field("arguments"), parser);
     let tool_call_id = call.non_empty("toolCallId");
     let decoded = DecodedEvent { tool_name: name, tool_call_id, ..arguments.decoded() };
     match step {
@@ -58,8 +52,7 @@ pub(super) fn push_tool_result(data: Value<'_>, text: &mut String, out: &mut Str
     }
 
     let metrics = data.object("toolTelemetry").and_then(|telemetry| telemetry.object("metrics"));
-    let exit_code =
-        parse_exit_code(text).or_else(|| i32::try_from(metrics?.int("exit_code")?).ok());
+    let exit_code = parse_exit_code(text).or_else(|| metrics?.int32("exit_code"));
     let success = data.flag("success");
     let has_failed = success == Some(false)
         || message.is_some_and(|message| !message.is_empty())

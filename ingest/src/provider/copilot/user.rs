@@ -5,7 +5,7 @@ use schemas::EventType;
 
 use super::{machine, tool};
 use crate::provider::shared::machine_text::split_machine_text;
-use crate::stream::{DecodedEvent, Stream, TitleFrom};
+use crate::stream::{Stream, TitleFrom};
 use crate::text::json::{JsonFields, Value};
 
 /// Pushes a message in the user's role. In a subagent the parent model wrote it, and it begins no
@@ -41,7 +41,7 @@ pub(super) fn push_user_message(
         out.begin_turn();
         out.offer_title(TitleFrom::Prompt, text);
     }
-    out.push(EventType::User, DecodedEvent { text, ..DecodedEvent::default() });
+    out.push_text(EventType::User, text);
 }
 
 /// Pushes a command that the user ran with `!`.

@@ -86,11 +86,11 @@ impl CrushDecoder {
             prompt.push_str(text);
         }
         if is_summary {
-            push_notification("compact_summary", &prompt, None, out);
+            out.push_notification("compact_summary", &prompt);
         } else if role == "user" && !prompt.trim().is_empty() {
             out.push_prompt(&prompt);
         } else if !prompt.is_empty() {
-            push_notification(role, &prompt, None, out);
+            out.push_notification(role, &prompt);
         }
         RecordOutcome::Events
     }
@@ -112,12 +112,12 @@ impl CrushDecoder {
                 out.count_unknown("block", kind);
                 self.text.clear();
                 render::append_notification(data, &["data", "Data"], &mut self.text);
-                return push_notification(kind, &self.text, None, out);
+                return out.push_notification(kind, &self.text);
             }
         };
         let text = ["text", "thinking"].iter().find_map(|key| data.non_empty(key));
         if let Some(text) = text {
-            out.push(event, DecodedEvent { text, ..DecodedEvent::default() });
+            out.push_text(event, text);
         }
     }
 
@@ -129,15 +129,8 @@ impl CrushDecoder {
         {
             self.spawned.insert(call.to_owned(), format!("{message}$${call}"));
         }
-        let mut arguments = Arguments::default();
-        if let Some(input) = data.field("input") {
-            match string_value(input) {
-                Some(text) => arguments.read_json_text(text, &mut self.inner),
-                None => arguments.read_value(input),
-            }
-        }
-        let decoded = DecodedEvent { tool_name, tool_call_id, ..arguments.decoded() };
-        out.push(EventType::ToolCall, decoded);
+        let arguments = Arguments::of_input(data.field("input"), &mut self.inner);
+        arguments.push_call(tool_name, tool_call_id, out);
     }
 
     fn push_result(&mut self, data: Value<'_>, out: &mut Stream) {
@@ -181,7 +174,7 @@ impl CrushDecoder {
         let is_error = matches!(reason, "error" | "max_tokens");
         let subtype = if reason == "canceled" { "interrupted" } else { reason };
         render::truncate_notification(&mut self.text);
-        push_notification(subtype, &self.text, Some(is_error), out);
+        out.push_notice(subtype, &self.text, Some(is_error));
     }
 }
 
@@ -198,10 +191,4 @@ fn append_attachment(data: Value<'_>, prompt: &mut String) {
     let name = ["Path", "URL", "path", "url"].iter().find_map(|key| data.non_empty(key));
     let kind = data.non_empty("MIMEType").unwrap_or("attachment");
     render::append_line(&format!("[{kind} {}]", name.unwrap_or("")), prompt);
-}
-
-fn push_notification(subtype: &str, text: &str, is_error: Option<bool>, out: &mut Stream) {
-    let decoded =
-        DecodedEvent { subtype: Some(subtype), text, is_error, ..DecodedEvent::default() };
-    out.push(EventType::Notification, decoded);
 }

@@ -22,7 +22,7 @@ use crate::provider::format::{
 use crate::provider::shared::database::tables::{
     RecordTable, SessionTables, claim_stored, split_session_path,
 };
-use crate::provider::shared::document::{self, Document, DocumentLayout};
+use crate::provider::shared::document::{self, ASSEMBLED, Document};
 use crate::provider::shared::identity::begin_header_record;
 use crate::provider::shared::{chat, sidecar};
 use crate::source::assembly::Assembly;
@@ -86,8 +86,6 @@ const ASSEMBLY: Assembly = Assembly {
     assemble: |path| TABLES.assemble(path),
 };
 
-const LAYOUT: DocumentLayout = DocumentLayout { list: Some("messages"), header: &["info"] };
-
 /// Maximum size in bytes of the list of projects.
 const MAX_PROJECTS_BYTES: u64 = 4 << 20;
 
@@ -98,10 +96,7 @@ const PLACEHOLDER_TITLE: &str = "New Session";
 fn log_roots(places: &AgentFolders<'_>) -> Vec<PathBuf> {
     let data = match places.env_path("CRUSH_GLOBAL_DATA") {
         Some(data) => data,
-        None if places.platform() == Platform::Windows => {
-            let folder = places.env_path("LOCALAPPDATA");
-            folder.unwrap_or_else(|| places.home_path("AppData/Local")).join("crush")
-        }
+        None if places.platform() == Platform::Windows => places.local_path("crush"),
         None => places.data_path("crush"),
     };
     let list = sidecar::read_json(&data.join("projects.json"), MAX_PROJECTS_BYTES);
@@ -118,20 +113,16 @@ fn log_roots(places: &AgentFolders<'_>) -> Vec<PathBuf> {
 
 /// Claims a session by the name of its store.
 fn claim_log(head: &LogHead<'_>) -> Option<SessionClaim> {
-    let info = head.document()?.get("info").filter(|info| info["store"] == STORE)?;
+    let info = head.stored_info(STORE)?;
     let id = info["id"].as_str()?;
     Some(claim_stored(Provider::Crush, id, &info["parent_session_id"]))
 }
 
 fn decode_log(bytes: &[u8], out: &mut Stream, tally: &mut RecordTally) {
     let mut decoder = CrushDecoder::default();
-    let session = Document::read(bytes, &LAYOUT, out, tally);
+    let session = Document::read(bytes, &ASSEMBLED, out, tally);
     let model = last_model(bytes, &session);
-    session.with_header(|header| {
-        if let Some(info) = header.object("info") {
-            decode_header(info, model.as_deref(), out);
-        }
-    });
+    session.with_info(|info| decode_header(info, model.as_deref(), out));
     document::for_each_record(bytes, &session.records, out, tally, &mut |message, _, at, out| {
         decoder.decode_message(message, at, out)
     });

@@ -20,7 +20,7 @@ use crate::provider::format::{
 };
 use crate::provider::shared::arguments::Arguments;
 use crate::provider::shared::identity::is_uuid;
-use crate::provider::shared::{chat, user_query};
+use crate::provider::shared::{chat, drift, sidecar, user_query};
 use crate::stream::{DecodedEvent, RecordAt, Stream};
 use crate::text::json::{JsonFields, Value, string_value};
 use crate::text::render;
@@ -67,13 +67,10 @@ fn claim_log(head: &LogHead<'_>) -> Option<SessionClaim> {
     let stem = head.file_stem();
     let id = stem.get(..36).filter(|id| is_uuid(id)).unwrap_or(stem);
     Some(SessionClaim {
-        provider: Provider::Cursor,
-        native_id: id.to_owned(),
         agent_id: is_agent.then(|| id.to_owned()),
         parent: parent.filter(|id| is_uuid(id)).map(str::to_owned),
         relation: is_agent.then_some(Relation::SubagentOf),
-        first_record: None,
-        first_response: None,
+        ..SessionClaim::new(Provider::Cursor, id)
     })
 }
 
@@ -139,17 +136,13 @@ impl LineDecoder for CursorDecoder {
             }
             _ => self.decode_other_record(object, role, out),
         }
-        if out.pushed_count() > 0 {
-            RecordOutcome::Events
-        } else {
-            RecordOutcome::Merged("empty_message")
-        }
+        RecordOutcome::Events
     }
 
     fn finish_reading(&mut self, _: RecordAt, out: &mut Stream) {
         if self.state.has_begun && !self.state.has_time {
             // The time of the file is the only one, until a record has one.
-            out.set_file_time(place::file_time(Path::new(&out.session.source_path)));
+            out.set_file_time(sidecar::file_time(Path::new(&out.session.source_path)));
         }
     }
 
@@ -214,7 +207,7 @@ impl CursorDecoder {
 
         out.begin_step();
         if let Some(text) = plain {
-            out.push(EventType::Message, DecodedEvent { text, ..DecodedEvent::default() });
+            out.push_text(EventType::Message, text);
         }
         for block in blocks {
             self.decode_block(block, out);
@@ -227,29 +220,24 @@ impl CursorDecoder {
                 let text = block.text("text").unwrap_or("");
                 let is_redacted = text.trim() == REDACTED;
                 let kind = if is_redacted { EventType::Reasoning } else { EventType::Message };
-                out.push(kind, DecodedEvent { text, ..DecodedEvent::default() });
+                out.push_text(kind, text);
             }
             Some("thinking" | "reasoning") => {
                 let text = block.text("thinking").or_else(|| block.text("text")).unwrap_or("");
-                out.push(EventType::Reasoning, DecodedEvent { text, ..DecodedEvent::default() });
+                out.push_text(EventType::Reasoning, text);
             }
             Some("tool_use" | "tool-use" | "tool_call" | "tool-call") => push_call(block, out),
             _ if is_tool_result(block) => self.push_tool_result(block, out),
             kind => {
                 let kind = kind.unwrap_or("untyped");
-                out.count_unknown("block", kind);
-                self.text.clear();
-                render::append_notification(block, &["type"], &mut self.text);
-                out.push_notification(kind, &self.text);
+                drift::push_unknown_block(kind, block, out);
             }
         }
     }
 
     fn push_tool_result(&mut self, block: Value<'_>, out: &mut Stream) {
         self.text.clear();
-        if let Some(content) = block.field("content") {
-            chat::append_content(content, &mut self.text);
-        }
+        chat::append_field(block, "content", &mut self.text);
         let decoded = DecodedEvent {
             text: &self.text,
             tool_name: block.text("name"),
@@ -268,13 +256,7 @@ impl CursorDecoder {
         }
         render::append_notification(object, &["type", "role"], &mut self.text);
         let is_error = (object.text("status") == Some("error")).then_some(true);
-        let decoded = DecodedEvent {
-            subtype: Some(kind),
-            text: &self.text,
-            is_error,
-            ..DecodedEvent::default()
-        };
-        out.push(EventType::Notification, decoded);
+        out.push_notice(kind, &self.text, is_error);
     }
 }
 
@@ -294,6 +276,5 @@ fn push_call(block: Value<'_>, out: &mut Stream) {
     }
     let tool_name = block.text("name");
     let tool_call_id = block.non_empty("id");
-    let decoded = DecodedEvent { tool_name, tool_call_id, ..arguments.decoded() };
-    out.push(EventType::ToolCall, decoded);
+    arguments.push_call(tool_name, tool_call_id, out);
 }

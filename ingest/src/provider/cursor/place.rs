@@ -2,7 +2,6 @@
 //! of the file (docs/formats.md#cursor).
 
 use std::path::{Path, PathBuf};
-use std::time::UNIX_EPOCH;
 
 /// Name of the folder with the transcripts of one project. Its parent is named after the project.
 const TRANSCRIPTS: &str = "agent-transcripts";
@@ -26,12 +25,6 @@ fn find_folder(root: &Path, slug: &str) -> Option<PathBuf> {
         [folder] => Some(folder.clone()),
         _ => None,
     }
-}
-
-/// Returns the time in microseconds at which a file was last changed.
-pub(super) fn file_time(path: &Path) -> Option<i64> {
-    let modified = std::fs::metadata(path).ok()?.modified().ok()?;
-    i64::try_from(modified.duration_since(UNIX_EPOCH).ok()?.as_micros()).ok()
 }
 
 /// Returns a name as it is in the slug of a path: every character that is not an ASCII letter or

@@ -82,7 +82,7 @@ impl BubbleDecoder {
                 self.text.clear();
                 self.text.push_str(bubble.text("text").unwrap_or(""));
                 render::truncate_notification(&mut self.text);
-                push_notification(kind, &self.text, None, out);
+                out.push_notification(kind, &self.text);
                 return RecordOutcome::Events;
             }
             None => {}
@@ -97,7 +97,7 @@ impl BubbleDecoder {
                 out.count_unknown("record", &format!("type {}", kind.unwrap_or(0)));
                 self.text.clear();
                 render::append_notification(bubble, &["bubbleId"], &mut self.text);
-                push_notification("bubble", &self.text, None, out);
+                out.push_notification("bubble", &self.text);
             }
         }
         RecordOutcome::Events
@@ -120,11 +120,11 @@ impl BubbleDecoder {
         let thinking = bubble.object("thinking").and_then(|thinking| thinking.non_empty("text"));
         if let Some(text) = thinking {
             self.begin_text(out);
-            out.push(EventType::Reasoning, DecodedEvent { text, ..DecodedEvent::default() });
+            out.push_text(EventType::Reasoning, text);
         }
         if let Some(text) = bubble.non_empty("text") {
             self.begin_text(out);
-            out.push(EventType::Message, DecodedEvent { text, ..DecodedEvent::default() });
+            out.push_text(EventType::Message, text);
         }
         let tool = bubble.object("toolFormerData").filter(|tool| tool.non_empty("name").is_some());
         if let Some(tool) = tool {
@@ -139,7 +139,7 @@ impl BubbleDecoder {
         if let Some(error) = bubble.object("errorDetails") {
             self.text.clear();
             render::append_notification(error, &[], &mut self.text);
-            push_notification("error", &self.text, Some(true), out);
+            out.push_notice("error", &self.text, Some(true));
         }
         push_usage(bubble, out);
     }
@@ -163,21 +163,10 @@ impl BubbleDecoder {
     }
 
     fn push_call(&mut self, tool: Value<'_>, out: &mut Stream) {
-        let mut arguments = Arguments::default();
         let is_given = |value: &Value<'_>| !matches!(string_value(*value), Some("" | "{}"));
         let input = ["rawArgs", "params"].iter().find_map(|key| tool.field(key).filter(is_given));
-        if let Some(input) = input {
-            match string_value(input) {
-                Some(text) => arguments.read_json_text(text, &mut self.inner),
-                None => arguments.read_value(input),
-            }
-        }
-        let decoded = DecodedEvent {
-            tool_name: tool.text("name"),
-            tool_call_id: tool.non_empty("toolCallId"),
-            ..arguments.decoded()
-        };
-        out.push(EventType::ToolCall, decoded);
+        let arguments = Arguments::of_input(input, &mut self.inner);
+        arguments.push_call(tool.text("name"), tool.non_empty("toolCallId"), out);
     }
 
     /// Pushes the result of a call, unless the call is not done.
@@ -196,7 +185,8 @@ impl BubbleDecoder {
             let mut append = |value: Value<'_>| {
                 let code = chat::first_int(value, &["exitCodeV2", "exitCode"]);
                 exit_code = exit_code.or_else(|| i32::try_from(code?).ok());
-                folder = value.text("resultingWorkingDirectory").map(str::to_owned);
+                let named = value.text("resultingWorkingDirectory").map(str::to_owned);
+                folder = folder.take().or(named);
                 match value.text(shown) {
                     Some(shown) => text.push_str(shown),
                     None => render::append_notification(value, HIDDEN_FIELDS, &mut text),
@@ -235,21 +225,11 @@ fn push_usage(bubble: Value<'_>, out: &mut Stream) {
         output: count.int("outputTokens").filter(|count| *count > 0),
         ..Usage::default()
     };
-    if usage.total() > 0 {
-        let request_id = bubble.non_empty("bubbleId");
-        let decoded = DecodedEvent { usage, request_id, ..DecodedEvent::default() };
-        out.push(EventType::TokenUsage, decoded);
-    }
+    out.push_usage(usage, None, bubble.non_empty("bubbleId"));
 }
 
 /// Returns the time of a bubble: its own in newer versions, or the one at which it was complete.
 fn bubble_time(bubble: Value<'_>) -> Option<i64> {
     let own = bubble.field("createdAt").and_then(chat::parse_time);
     own.or_else(|| chat::read_millis(bubble.object("timingInfo"), "clientEndTime"))
-}
-
-fn push_notification(subtype: &str, text: &str, is_error: Option<bool>, out: &mut Stream) {
-    let decoded =
-        DecodedEvent { subtype: Some(subtype), text, is_error, ..DecodedEvent::default() };
-    out.push(EventType::Notification, decoded);
 }

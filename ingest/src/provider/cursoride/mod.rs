@@ -24,21 +24,19 @@ use crate::provider::format::{
 };
 use crate::provider::shared::chat;
 use crate::provider::shared::database::tables::claim_stored;
-use crate::provider::shared::document::{self, Document, DocumentLayout};
+use crate::provider::shared::document::{self, ASSEMBLED, Document};
 use crate::stream::{Stream, TitleFrom};
 use crate::text::json::{JsonFields, Value};
 
 pub(super) const FORMAT: LogFormat = LogFormat {
     provider: Provider::CursorIde,
     has_unique_ids: true,
-    decoder_version: 1,
+    decoder_version: 2,
     roots: log_roots,
     sniff: claim_log,
     quirks: Quirks { assemblies: &[database::ASSEMBLY], ..Quirks::NONE },
     reader: LogReader::Document(decode_log),
 };
-
-const LAYOUT: DocumentLayout = DocumentLayout { list: Some("messages"), header: &["info"] };
 
 fn log_roots(places: &AgentFolders<'_>) -> Vec<PathBuf> {
     vec![places.application_path("Cursor").join("User/globalStorage").join(database::DATABASE)]
@@ -46,19 +44,15 @@ fn log_roots(places: &AgentFolders<'_>) -> Vec<PathBuf> {
 
 /// Claims a chat by the name of its store.
 fn claim_log(head: &LogHead<'_>) -> Option<SessionClaim> {
-    let info = head.document()?.get("info").filter(|info| info["store"] == database::STORE)?;
+    let info = head.stored_info(database::STORE)?;
     let id = info["composerId"].as_str()?;
     Some(claim_stored(Provider::CursorIde, id, &info["subagentInfo"]["parentComposerId"]))
 }
 
 fn decode_log(bytes: &[u8], out: &mut Stream, tally: &mut RecordTally) {
-    let chat = Document::read(bytes, &LAYOUT, out, tally);
+    let chat = Document::read(bytes, &ASSEMBLED, out, tally);
     let mut decoder = BubbleDecoder::default();
-    chat.with_header(|header| {
-        if let Some(info) = header.object("info") {
-            decode_header(info, &mut decoder, out);
-        }
-    });
+    chat.with_info(|info| decode_header(info, &mut decoder, out));
     document::for_each_record(bytes, &chat.records, out, tally, &mut |bubble, _, at, out| {
         decoder.decode_bubble(bubble, at, out)
     });

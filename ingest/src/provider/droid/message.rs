@@ -4,6 +4,7 @@
 use schemas::EventType;
 
 use crate::provider::shared::arguments::Arguments;
+use crate::provider::shared::drift;
 use crate::stream::{DecodedEvent, Stream};
 use crate::text::json::{JsonFields, Value};
 use crate::text::render;
@@ -43,9 +44,7 @@ pub(super) fn decode_message(
             if role != Some("assistant") {
                 out.count_unknown("record", &format!("message {}", role.unwrap_or("untyped")));
             }
-            if let Some(content) = message.field("content") {
-                render::append_content(content, text);
-            }
+            render::append_field(message, "content", text);
             render::truncate_notification(text);
             out.push_notification(hidden.or(role).unwrap_or("message"), text);
         }
@@ -115,7 +114,7 @@ fn decode_response(message: Value<'_>, text: &mut String, out: &mut Stream) {
     }
     if blocks.is_empty() {
         let text = message.text("content").unwrap_or("");
-        out.push(EventType::Message, DecodedEvent { text, ..DecodedEvent::default() });
+        out.push_text(EventType::Message, text);
     }
 }
 
@@ -125,7 +124,7 @@ fn decode_block(block: Value<'_>, text: &mut String, out: &mut Stream) {
     match block.text("type").unwrap_or("block") {
         "text" => {
             let text = block.text("text").unwrap_or("");
-            out.push(EventType::Message, DecodedEvent { text, ..DecodedEvent::default() });
+            out.push_text(EventType::Message, text);
         }
         "thinking" | "redacted_thinking" => {
             let sealed = block.non_empty("signature").or_else(|| block.non_empty("data"));
@@ -142,9 +141,7 @@ fn decode_block(block: Value<'_>, text: &mut String, out: &mut Stream) {
         }
         "tool_use" => push_call(block, &["input"], &["id"], &["name"], out),
         kind => {
-            out.count_unknown("block", kind);
-            render::append_notification(block, &["type"], text);
-            out.push_notification(kind, text);
+            drift::push_unknown_block(kind, block, out);
         }
     }
 }
@@ -157,23 +154,17 @@ pub(super) fn push_call(
     name: &[&str],
     out: &mut Stream,
 ) {
-    let mut arguments = Arguments::default();
-    if let Some(input) = input.iter().find_map(|key| call.field(key)) {
-        arguments.read_value(input);
-    }
-    let decoded = DecodedEvent {
-        tool_name: name.iter().find_map(|key| call.non_empty(key)),
-        tool_call_id: id.iter().find_map(|key| call.non_empty(key)),
-        ..arguments.decoded()
-    };
-    out.push(EventType::ToolCall, decoded);
+    let arguments = Arguments::of_value(input.iter().find_map(|key| call.field(key)));
+    arguments.push_call(
+        name.iter().find_map(|key| call.non_empty(key)),
+        id.iter().find_map(|key| call.non_empty(key)),
+        out,
+    );
 }
 
 /// Decodes a tool result.
 fn decode_tool_result(block: Value<'_>, text: &mut String, out: &mut Stream) {
-    if let Some(content) = block.field("content") {
-        render::append_content(content, text);
-    }
+    render::append_field(block, "content", text);
     let exit_code = parse_exit_code(text);
     let has_failed = is_failed_call(block.flag("is_error"), exit_code, text);
     let decoded = DecodedEvent {

@@ -35,7 +35,7 @@ pub(super) const FORMAT: LogFormat = LogFormat {
     decoder_version: 2,
     roots: log_roots,
     sniff: claim_log,
-    quirks: Quirks { companion: Some(|log| Some(settings::settings_path(log))), ..Quirks::NONE },
+    quirks: Quirks { companions: Some(|log| vec![settings::settings_path(log)]), ..Quirks::NONE },
     reader: LogReader::Lines(|_, state| {
         let state = state.and_then(|state| DroidState::deserialize(state).ok()).unwrap_or_default();
         Box::new(DroidDecoder {
@@ -94,13 +94,10 @@ fn claim_session(
     first_record: Option<u64>,
 ) -> SessionClaim {
     SessionClaim {
-        provider: Provider::Droid,
-        native_id: native_id.to_owned(),
-        agent_id: None,
         parent: parent.map(str::to_owned),
         relation,
         first_record,
-        first_response: None,
+        ..SessionClaim::new(Provider::Droid, native_id)
     }
 }
 
@@ -273,8 +270,6 @@ impl DroidDecoder {
             }
         }
         render::truncate_notification(text);
-        let decoded =
-            DecodedEvent { subtype: Some(kind), text, is_error, ..DecodedEvent::default() };
-        out.push(EventType::Notification, decoded);
+        out.push_notice(kind, text, is_error);
     }
 }

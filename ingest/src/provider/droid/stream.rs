@@ -79,7 +79,7 @@ pub(super) fn decode_event(
         "reasoning" => {
             run.begin_response(out);
             let text = record.text("text").unwrap_or("");
-            out.push(EventType::Reasoning, DecodedEvent { text, ..DecodedEvent::default() });
+            out.push_text(EventType::Reasoning, text);
         }
         "tool_call" => {
             run.begin_response(out);
@@ -101,9 +101,7 @@ pub(super) fn decode_event(
                 text,
             );
             let is_error = (kind == "error").then_some(true);
-            let decoded =
-                DecodedEvent { subtype: Some(kind), text, is_error, ..DecodedEvent::default() };
-            out.push(EventType::Notification, decoded);
+            out.push_notice(kind, text, is_error);
         }
     }
     RecordOutcome::Events
@@ -122,7 +120,7 @@ impl StreamRun {
         self.begin_response(out);
         self.said.push_str(text);
         self.said.push('\n');
-        out.push(EventType::Message, DecodedEvent { text, ..DecodedEvent::default() });
+        out.push_text(EventType::Message, text);
     }
 }
 
@@ -155,8 +153,7 @@ fn decode_tool_result(record: Value<'_>, text: &mut String, out: &mut Stream) {
     }
 
     let exit_code = value
-        .and_then(|value| value.int("exitCode"))
-        .and_then(|code| i32::try_from(code).ok())
+        .and_then(|value| value.int32("exitCode"))
         .or_else(|| message::parse_exit_code(text.as_str()));
     let has_failed = message::is_failed_call(record.flag("isError"), exit_code, text);
     let decoded = DecodedEvent {
@@ -173,21 +170,12 @@ fn decode_tool_result(record: Value<'_>, text: &mut String, out: &mut Stream) {
 fn decode_completion(record: Value<'_>, run: &mut StreamRun, out: &mut Stream) -> RecordOutcome {
     let text = record.text("finalText").unwrap_or("").trim();
     if record.flag("isError") == Some(true) {
-        let decoded = DecodedEvent {
-            subtype: Some("completion"),
-            text,
-            is_error: Some(true),
-            ..DecodedEvent::default()
-        };
-        out.push(EventType::Notification, decoded);
+        out.push_notice("completion", text, Some(true));
     } else if !run.said.contains(text) {
         run.push_reply(text, out);
     }
 
-    let usage = record.object("usage").map(read_usage).filter(|usage| usage.total() > 0);
-    if let Some(usage) = usage {
-        out.push(EventType::TokenUsage, DecodedEvent { usage, ..DecodedEvent::default() });
-    }
+    out.push_usage(record.object("usage").map(read_usage).unwrap_or_default(), None, None);
     *run = StreamRun::default();
     if out.pushed_count() > 0 {
         RecordOutcome::Events

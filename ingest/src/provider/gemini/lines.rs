@@ -23,8 +23,10 @@ pub(super) fn collect_messages(
     document::for_each_line(bytes, out, tally, &mut |object, span, out, tally| {
         if let Some(set) = object.object("$set") {
             read_header(set, out);
-            if set.field("messages").is_some() {
-                list.replace_live(parse_set_line(span.record_bytes(bytes), span));
+            if set.field("messages").is_some()
+                && let Some(messages) = parse_set_line(span.record_bytes(bytes), span)
+            {
+                list.replace_live(messages);
             }
             tally.count_object(RecordOutcome::Merged("update"));
         } else if let Some(id) = object.text("$rewindTo") {
@@ -142,8 +144,8 @@ impl MessageList {
 }
 
 /// Returns the messages inside a `$set` line, with their ids. `at` is the position of the line. A
-/// message without an id has an empty one.
-fn parse_set_line(line: &[u8], at: RecordSpan) -> Vec<(String, RecordSpan)> {
+/// message without an id has an empty one. `None` if the line has no list of messages.
+fn parse_set_line(line: &[u8], at: RecordSpan) -> Option<Vec<(String, RecordSpan)>> {
     #[derive(serde::Deserialize)]
     struct Update<'a> {
         #[serde(rename = "$set", borrow)]
@@ -159,8 +161,10 @@ fn parse_set_line(line: &[u8], at: RecordSpan) -> Vec<(String, RecordSpan)> {
         id: Option<String>,
     }
 
-    let Ok(update) = serde_json::from_slice::<Update<'_>>(line) else { return Vec::new() };
-    let base = line.as_ptr() as usize;
+    // Has the positions of the line, also if that is damaged.
+    let text = document::to_legible_text(line);
+    let update = serde_json::from_str::<Update<'_>>(&text).ok()?;
+    let base = text.as_ptr() as usize;
     let mut messages = Vec::with_capacity(update.set.messages.len());
     for raw in update.set.messages {
         let parsed = serde_json::from_str::<Id>(raw.get()).ok();
@@ -168,5 +172,5 @@ fn parse_set_line(line: &[u8], at: RecordSpan) -> Vec<(String, RecordSpan)> {
         let offset = at.offset + (raw.get().as_ptr() as usize - base);
         messages.push((id, RecordSpan { offset, length: raw.get().len(), line: at.line }));
     }
-    messages
+    Some(messages)
 }

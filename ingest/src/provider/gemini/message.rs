@@ -61,10 +61,7 @@ impl GeminiDecoder {
                     ),
                 }
                 let is_error = (kind == Some("error")).then_some(true);
-                let subtype = Some(kind.unwrap_or("untyped"));
-                let decoded =
-                    DecodedEvent { subtype, text: &self.text, is_error, ..DecodedEvent::default() };
-                out.push(EventType::Notification, decoded);
+                out.push_notice(kind.unwrap_or("untyped"), &self.text, is_error);
             }
         }
     }
@@ -120,10 +117,7 @@ impl GeminiDecoder {
         }
         let calls = message.items("toolCalls");
         if !self.text.is_empty() || (calls.is_empty() && thoughts.is_empty()) {
-            out.push(
-                EventType::Message,
-                DecodedEvent { text: &self.text, ..DecodedEvent::default() },
-            );
+            out.push_text(EventType::Message, &self.text);
         }
 
         for call in calls {
@@ -141,16 +135,8 @@ impl GeminiDecoder {
 
     /// Pushes the call of an object that holds a call and its result.
     fn push_tool_call(&mut self, call: Value<'_>, out: &mut Stream) {
-        let mut arguments = Arguments::default();
-        if let Some(args) = call.field("args") {
-            arguments.read_value(args);
-        }
-        let decoded = DecodedEvent {
-            tool_name: call.text("name"),
-            tool_call_id: call.non_empty("id"),
-            ..arguments.decoded()
-        };
-        out.push(EventType::ToolCall, decoded);
+        let arguments = Arguments::of_value(call.field("args"));
+        arguments.push_call(call.text("name"), call.non_empty("id"), out);
     }
 
     /// Pushes the result of an object that holds a call and its result, if it has a result.

@@ -38,7 +38,7 @@ use crate::text::json::JsonFields;
 pub(super) const FORMAT: LogFormat = LogFormat {
     provider: Provider::Gemini,
     has_unique_ids: true,
-    decoder_version: 2,
+    decoder_version: 3,
     roots: |places| vec![places.home_path(".gemini/tmp")],
     sniff: claim_log,
     quirks: Quirks::NONE,
@@ -64,13 +64,10 @@ fn claim_log(head: &LogHead<'_>) -> Option<SessionClaim> {
     let folder = head.path.parent().and_then(Path::file_name).and_then(|name| name.to_str());
     let parent = folder.filter(|name| is_subagent && is_uuid(name));
     Some(SessionClaim {
-        provider: Provider::Gemini,
-        native_id: id.unwrap_or_else(|| head.file_stem()).to_owned(),
         agent_id: parent.map(|_| head.file_stem().to_owned()),
         parent: parent.map(str::to_owned),
         relation: is_subagent.then_some(Relation::SubagentOf),
-        first_record: None,
-        first_response: None,
+        ..SessionClaim::new(Provider::Gemini, id.unwrap_or_else(|| head.file_stem()))
     })
 }
 

@@ -21,7 +21,7 @@ use crate::provider::format::{LogHead, SessionClaim};
 use crate::provider::shared::arguments::Arguments;
 use crate::provider::shared::{chat, prompt};
 use crate::stream::{DecodedEvent, Stream};
-use crate::text::json::{JsonFields, Parser, Value, string_value};
+use crate::text::json::{JsonFields, Parser, Value};
 use crate::text::render;
 
 /// The roles of messages that are read.
@@ -43,18 +43,10 @@ pub(super) fn claim_chat_log(head: &LogHead<'_>) -> Option<SessionClaim> {
 
     let first = head.objects.first()?;
     let session = ["sessionId", "session_id"].iter().find_map(|key| first[key].as_str());
-    Some(SessionClaim {
-        provider: Provider::Generic,
-        native_id: session
-            .filter(|id| !id.is_empty())
-            .unwrap_or_else(|| head.file_stem())
-            .to_owned(),
-        agent_id: None,
-        parent: None,
-        relation: None,
-        first_record: None,
-        first_response: None,
-    })
+    Some(SessionClaim::new(
+        Provider::Generic,
+        session.filter(|id| !id.is_empty()).unwrap_or_else(|| head.file_stem()),
+    ))
 }
 
 /// Returns the role of the message in a line, or `None` if the line is not a message with content.
@@ -108,9 +100,7 @@ pub(super) fn decode_message(
         }
         role => {
             let mut text = String::new();
-            if let Some(content) = message.field("content") {
-                chat::append_content(content, &mut text);
-            }
+            chat::append_field(message, "content", &mut text);
             render::truncate_notification(&mut text);
             let decoded = DecodedEvent { subtype: role, text: &text, ..DecodedEvent::default() };
             out.push(EventType::Notification, decoded);
@@ -145,26 +135,23 @@ fn push_response(message: Value<'_>, parser: &mut Parser, out: &mut Stream) {
     let reasoning =
         message.non_empty("reasoning_content").or_else(|| message.non_empty("reasoning"));
     if let Some(text) = reasoning {
-        out.push(EventType::Reasoning, DecodedEvent { text, ..DecodedEvent::default() });
+        out.push_text(EventType::Reasoning, text);
     }
     let answer = message.non_empty("content").or_else(|| message.non_empty("refusal"));
     if let Some(text) = answer {
-        out.push(EventType::Message, DecodedEvent { text, ..DecodedEvent::default() });
+        out.push_text(EventType::Message, text);
     }
     for block in message.items("content") {
         match block.text("type") {
             Some("tool_use") => push_tool_call(block, block, "input", parser, out),
             Some("thinking") => {
                 let text = block.text("thinking").unwrap_or("");
-                out.push(EventType::Reasoning, DecodedEvent { text, ..DecodedEvent::default() });
+                out.push_text(EventType::Reasoning, text);
             }
             _ => {
                 let mut text = String::new();
                 append_block(block, &mut text);
-                out.push(
-                    EventType::Message,
-                    DecodedEvent { text: &text, ..DecodedEvent::default() },
-                );
+                out.push_text(EventType::Message, &text);
             }
         }
     }
@@ -180,14 +167,8 @@ fn push_response(message: Value<'_>, parser: &mut Parser, out: &mut Stream) {
 /// Pushes the token counts of a response, which are in its message or in the line around it.
 fn push_usage(object: Value<'_>, message: Value<'_>, out: &mut Stream) {
     let usage = message.object("usage").or_else(|| object.object("usage"));
-    let usage = usage.map(read_usage).unwrap_or_default();
-    if usage.total() > 0 {
-        let request_id = message.non_empty("id").or_else(|| object.non_empty("id"));
-        out.push(
-            EventType::TokenUsage,
-            DecodedEvent { usage, request_id, ..DecodedEvent::default() },
-        );
-    }
+    let request_id = message.non_empty("id").or_else(|| object.non_empty("id"));
+    out.push_usage(usage.map(read_usage).unwrap_or_default(), None, request_id);
 }
 
 /// Decodes a call. `item` holds the id. `function` holds the name and the arguments, which may be
@@ -199,27 +180,14 @@ fn push_tool_call(
     parser: &mut Parser,
     out: &mut Stream,
 ) {
-    let mut arguments = Arguments::default();
-    if let Some(input) = function.field(arguments_key) {
-        match string_value(input) {
-            Some(text) => arguments.read_json_text(text, parser),
-            None => arguments.read_value(input),
-        }
-    }
-    let decoded = DecodedEvent {
-        tool_name: function.non_empty("name"),
-        tool_call_id: item.non_empty("id"),
-        ..arguments.decoded()
-    };
-    out.push(EventType::ToolCall, decoded);
+    let arguments = Arguments::of_input(function.field(arguments_key), parser);
+    arguments.push_call(function.non_empty("name"), item.non_empty("id"), out);
 }
 
 /// Decodes a tool result.
 fn push_tool_result(result: Value<'_>, tool_call_id: Option<&str>, out: &mut Stream) {
     let mut text = String::new();
-    if let Some(content) = result.field("content") {
-        chat::append_content(content, &mut text);
-    }
+    chat::append_field(result, "content", &mut text);
     let decoded = DecodedEvent {
         text: &text,
         tool_name: result.non_empty("name"),
@@ -251,11 +219,5 @@ fn read_usage(usage: Value<'_>) -> Usage {
             ..Usage::default()
         };
     }
-    Usage {
-        input: usage.int("input_tokens"),
-        output: usage.int("output_tokens"),
-        cache_read: usage.int("cache_read_input_tokens"),
-        cache_write: usage.int("cache_creation_input_tokens"),
-        ..Usage::default()
-    }
+    chat::read_anthropic_usage(usage)
 }

@@ -31,7 +31,7 @@ use crate::provider::shared::arguments::Arguments;
 use crate::provider::shared::identity::uuid_identity;
 use crate::provider::shared::{chat, prompt};
 use crate::stream::{DecodedEvent, RecordAt, Stream, TitleFrom};
-use crate::text::json::{JsonFields, Parser, Value, string_value};
+use crate::text::json::{JsonFields, Parser, Value};
 use crate::text::render;
 
 pub(super) const FORMAT: LogFormat = LogFormat {
@@ -68,13 +68,13 @@ fn claim_log(head: &LogHead<'_>) -> Option<SessionClaim> {
     let agent_id = non_empty(header, "agent_id").map(str::to_owned);
     let default = if agent_id.is_some() { Relation::SubagentOf } else { Relation::ContinuedFrom };
     Some(SessionClaim {
-        provider: Provider::Generic,
-        native_id: non_empty(header, "session_id").unwrap_or_else(|| head.file_stem()).to_owned(),
         agent_id,
         relation: parent.as_ref().map(|_| relation.unwrap_or(default)),
         parent,
-        first_record: None,
-        first_response: None,
+        ..SessionClaim::new(
+            Provider::Generic,
+            non_empty(header, "session_id").unwrap_or_else(|| head.file_stem()),
+        )
     })
 }
 
@@ -169,9 +169,7 @@ impl GenericDecoder {
 
         let starts_step = object.flag("step") == Some(true);
         self.text.clear();
-        if let Some(text) = object.field("text") {
-            chat::append_content(text, &mut self.text);
-        }
+        chat::append_field(object, "text", &mut self.text);
         let kind = object.text("type").unwrap_or("untyped");
         match kind.parse::<EventType>() {
             Ok(EventType::User) => {
@@ -223,7 +221,7 @@ impl GenericDecoder {
             tool_name: object.non_empty("tool_name"),
             tool_call_id: object.non_empty("tool_call_id"),
             is_error: object.flag("is_error"),
-            exit_code: object.int("exit_code").and_then(|code| i32::try_from(code).ok()),
+            exit_code: object.int32("exit_code"),
             duration_ms: object.int("duration_ms"),
             ..DecodedEvent::default()
         }
@@ -232,13 +230,10 @@ impl GenericDecoder {
     /// Decodes a call. Its `input` is an object, or a string with JSON or other text. If there is
     /// no input, the text of the event takes its place.
     fn push_tool_call(&mut self, object: Value<'_>, out: &mut Stream) {
-        let mut arguments = Arguments::default();
-        match object.field("input") {
-            Some(input) => match string_value(input) {
-                Some(text) => arguments.read_json_text(text, &mut self.inner),
-                None => arguments.read_value(input),
-            },
-            None => arguments.read_plain_text(&self.text),
+        let input = object.field("input");
+        let mut arguments = Arguments::of_input(input, &mut self.inner);
+        if input.is_none() {
+            arguments.read_plain_text(&self.text);
         }
         let decoded = DecodedEvent {
             subtype: object.non_empty("subtype"),

@@ -90,7 +90,7 @@ impl GooseDecoder {
                 out.count_unknown("record", role);
             }
             render::truncate_notification(&mut self.text);
-            return push_notification(subtype, &self.text, out);
+            return out.push_notification(subtype, &self.text);
         }
 
         if role == "assistant" {
@@ -115,7 +115,7 @@ impl GooseDecoder {
         if role == "user" && !prompt.trim().is_empty() {
             out.push_prompt(&prompt);
         } else if !prompt.is_empty() {
-            out.push(EventType::Message, DecodedEvent { text: &prompt, ..DecodedEvent::default() });
+            out.push_text(EventType::Message, &prompt);
         }
     }
 
@@ -125,8 +125,7 @@ impl GooseDecoder {
         match kind {
             "text" | "image" => {
                 chat::append_part(block, &mut self.text);
-                let decoded = DecodedEvent { text: &self.text, ..DecodedEvent::default() };
-                out.push(EventType::Message, decoded);
+                out.push_text(EventType::Message, &self.text);
             }
             "thinking" | "redactedThinking" => {
                 match block.non_empty("thinking") {
@@ -136,8 +135,7 @@ impl GooseDecoder {
                         self.text.push_str(&format!("[encrypted reasoning, {bytes} bytes]"));
                     }
                 }
-                let decoded = DecodedEvent { text: &self.text, ..DecodedEvent::default() };
-                out.push(EventType::Reasoning, decoded);
+                out.push_text(EventType::Reasoning, &self.text);
             }
             "toolRequest" | "frontendToolRequest" => push_call(block, out),
             kind => {
@@ -145,7 +143,7 @@ impl GooseDecoder {
                     out.count_unknown("block", kind);
                 }
                 render::append_notification(block, &["type"], &mut self.text);
-                push_notification(kind, &self.text, out);
+                out.push_notification(kind, &self.text);
             }
         }
     }
@@ -236,9 +234,4 @@ fn read_usage(row: Value<'_>) -> Usage {
         if is_included && cached <= input { input - cached } else { input }
     });
     Usage { input, output, cache_read, cache_write, ..Usage::default() }
-}
-
-fn push_notification(subtype: &str, text: &str, out: &mut Stream) {
-    let decoded = DecodedEvent { subtype: Some(subtype), text, ..DecodedEvent::default() };
-    out.push(EventType::Notification, decoded);
 }

@@ -28,7 +28,7 @@ use crate::provider::format::{
 };
 use crate::provider::shared::database::connection::query_database;
 use crate::provider::shared::database::tables::{RecordTable, SessionTables, claim_stored};
-use crate::provider::shared::document::{self, Document, DocumentLayout};
+use crate::provider::shared::document::{self, ASSEMBLED, Document};
 use crate::provider::shared::identity::begin_header_record;
 use crate::source::assembly::Assembly;
 use crate::stream::{DecodedEvent, Stream, TitleFrom, parse_micros};
@@ -37,7 +37,7 @@ use crate::text::json::{JsonFields, Parser, Value, decode_embedded};
 pub(super) const FORMAT: LogFormat = LogFormat {
     provider: Provider::Goose,
     has_unique_ids: false,
-    decoder_version: 1,
+    decoder_version: 2,
     roots: |places| vec![sessions_folder(places)],
     sniff: claim_log,
     quirks: Quirks {
@@ -115,8 +115,6 @@ const ASSEMBLY: Assembly = Assembly {
     assemble: |path| TABLES.assemble(path),
 };
 
-const LAYOUT: DocumentLayout = DocumentLayout { list: Some(MESSAGES), header: &["info"] };
-
 /// Beginnings of the titles that Goose gives to sessions without one.
 const PLACEHOLDER_TITLES: &[&str] = &["CLI Session", "New Chat", "New session"];
 
@@ -157,9 +155,12 @@ fn is_in_database(path: &Path) -> bool {
 
 /// Claims a session of the database by the name of its store, and a file by its first line.
 fn claim_log(head: &LogHead<'_>) -> Option<SessionClaim> {
-    if let Some(info) = head.document().and_then(|document| document.get("info")) {
-        let id = info["id"].as_str().filter(|_| info["store"] == STORE)?;
-        return Some(claim_stored(Provider::Goose, id, &info["parent_session_id"]));
+    if let Some(info) = head.stored_info(STORE) {
+        return Some(claim_stored(
+            Provider::Goose,
+            info["id"].as_str()?,
+            &info["parent_session_id"],
+        ));
     }
     let first = head.objects.first()?;
     let is_header = first["working_dir"].is_string()
@@ -187,14 +188,11 @@ fn decode_log(bytes: &[u8], out: &mut Stream, tally: &mut RecordTally) {
         return out.count_earlier_steps();
     }
 
-    let session = Document::read(bytes, &LAYOUT, out, tally);
-    let ledger = format!("\"table\":\"{LEDGER}\"");
-    let has_ledger = memchr::memmem::find(bytes, ledger.as_bytes()).is_some();
-    session.with_header(|header| {
-        if let Some(info) = header.object("info") {
-            decode_header(info, !has_ledger, out);
-        }
+    let session = Document::read(bytes, &ASSEMBLED, out, tally);
+    let has_ledger = document::has_record(bytes, &session.records, LEDGER, |record| {
+        record.text("table") == Some(LEDGER)
     });
+    session.with_info(|info| decode_header(info, !has_ledger, out));
     document::for_each_record(bytes, &session.records, out, tally, &mut |record, raw, at, out| {
         decoder.decode_record(record, raw, at, out)
     });

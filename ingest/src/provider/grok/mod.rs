@@ -31,7 +31,7 @@ use crate::provider::shared::identity::is_uuid;
 use crate::provider::shared::user_query::UserText;
 use crate::provider::shared::{chat, sidecar, user_query};
 use crate::stream::{DecodedEvent, RecordAt, Stream, TitleFrom, parse_micros};
-use crate::text::json::{JsonFields, Parser, Value, string_value};
+use crate::text::json::{JsonFields, Parser, Value};
 use crate::text::render;
 
 pub(super) const FORMAT: LogFormat = LogFormat {
@@ -41,8 +41,7 @@ pub(super) const FORMAT: LogFormat = LogFormat {
     roots: log_roots,
     sniff: claim_log,
     quirks: Quirks {
-        companion: Some(|log| Some(summary_path(log))),
-        usage_file: Some(usage::updates_path),
+        companions: Some(|log| vec![summary_path(log), usage::updates_path(log)]),
         is_sidecar: Some(|name, has| {
             matches!(name, "updates.jsonl" | "events.jsonl") && has("chat_history.jsonl")
         }),
@@ -86,13 +85,10 @@ fn claim_log(head: &LogHead<'_>) -> Option<SessionClaim> {
     let relation =
         if is_subagent { Some(Relation::SubagentOf) } else { parent.map(|_| Relation::ForkedFrom) };
     Some(SessionClaim {
-        provider: Provider::Grok,
-        native_id: native_id.to_owned(),
         agent_id: is_subagent.then(|| native_id.to_owned()),
         parent: parent.map(str::to_owned),
         relation,
-        first_record: None,
-        first_response: None,
+        ..SessionClaim::new(Provider::Grok, native_id)
     })
 }
 
@@ -252,7 +248,7 @@ impl LineDecoder for GrokDecoder {
         let kind = object.text("type").unwrap_or("untyped");
         let mut words = UserText::default();
         if kind == "user" {
-            self.append_field(object, "content");
+            chat::append_field(object, "content", &mut self.text);
             words = user_query::split_user_text(&self.text);
             if object.non_empty("synthetic_reason").is_none() && !words.prompt.is_empty() {
                 self.push_turn_counts(self.state.begun_turns, at, out);
@@ -269,7 +265,7 @@ impl LineDecoder for GrokDecoder {
             "backend_tool_call" => self.decode_backend_call(object, out),
             "tool_result" => self.decode_tool_result(object, out),
             "system" => {
-                self.append_field(object, "content");
+                chat::append_field(object, "content", &mut self.text);
                 render::truncate_notification(&mut self.text);
                 out.push_notification("system_prompt", &self.text);
             }
@@ -304,13 +300,6 @@ impl GrokDecoder {
         for turn in self.turns.iter().take(end).skip(self.state.counted_turns) {
             usage::push_turn(turn, at, out);
             self.state.counted_turns += 1;
-        }
-    }
-
-    /// Appends a field with content to the text of the record.
-    fn append_field(&mut self, object: Value<'_>, key: &str) {
-        if let Some(content) = object.field(key) {
-            chat::append_content(content, &mut self.text);
         }
     }
 
@@ -349,16 +338,13 @@ impl GrokDecoder {
         let reasoning = object.object("reasoning");
         if let Some(text) = reasoning.and_then(|reasoning| reasoning.non_empty("text")) {
             self.begin_response(out);
-            out.push(EventType::Reasoning, DecodedEvent { text, ..DecodedEvent::default() });
+            out.push_text(EventType::Reasoning, text);
         }
 
-        self.append_field(object, "content");
+        chat::append_field(object, "content", &mut self.text);
         if !self.text.is_empty() {
             self.begin_response(out);
-            out.push(
-                EventType::Message,
-                DecodedEvent { text: &self.text, ..DecodedEvent::default() },
-            );
+            out.push_text(EventType::Message, &self.text);
         }
 
         for call in object.items("tool_calls") {
@@ -376,12 +362,9 @@ impl GrokDecoder {
     fn decode_reasoning(&mut self, object: Value<'_>, out: &mut Stream) {
         self.begin_response(out);
         for key in ["summary", "content"] {
-            self.append_field(object, key);
+            chat::append_field(object, key, &mut self.text);
         }
-        out.push(
-            EventType::Reasoning,
-            DecodedEvent { text: &self.text, ..DecodedEvent::default() },
-        );
+        out.push_text(EventType::Reasoning, &self.text);
     }
 
     /// Decodes a tool that ran on the server. Its answer is not recorded.
@@ -400,21 +383,14 @@ impl GrokDecoder {
         input: Option<Value<'_>>,
         out: &mut Stream,
     ) {
-        let mut arguments = Arguments::default();
-        if let Some(input) = input {
-            match string_value(input) {
-                Some(text) => arguments.read_json_text(text, &mut self.inner),
-                None => arguments.read_value(input),
-            }
-        }
-        let decoded = DecodedEvent { tool_name, tool_call_id, ..arguments.decoded() };
-        out.push(EventType::ToolCall, decoded);
+        let arguments = Arguments::of_input(input, &mut self.inner);
+        arguments.push_call(tool_name, tool_call_id, out);
     }
 
     /// Decodes the result of a tool.
     fn decode_tool_result(&mut self, object: Value<'_>, out: &mut Stream) {
         for key in ["content", "images"] {
-            self.append_field(object, key);
+            chat::append_field(object, key, &mut self.text);
         }
         let tool_call_id = object.non_empty("tool_call_id");
         let decoded = DecodedEvent { text: &self.text, tool_call_id, ..DecodedEvent::default() };

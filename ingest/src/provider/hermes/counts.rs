@@ -25,7 +25,7 @@ pub(super) const MODEL_TABLE: &str = "session_model_usage";
 
 /// Returns SQL that selects the [`TOKEN_COLUMNS`] of a table. Those that an older version lacks are
 /// NULL.
-pub(super) fn token_cells(connection: &Connection, table: &str) -> Result<String> {
+fn token_cells(connection: &Connection, table: &str) -> Result<String> {
     let columns = read_columns(connection, table)?;
     let cell = |name: &&'static str| if columns.contains(*name) { *name } else { "NULL" };
     Ok(TOKEN_COLUMNS.iter().map(cell).collect::<Vec<_>>().join(", "))

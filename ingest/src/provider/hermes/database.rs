@@ -12,26 +12,26 @@
 //!
 //! Older versions have fewer columns, and no table `session_model_usage`.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::HashSet;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use rusqlite::types::ValueRef;
-use rusqlite::{Connection, OptionalExtension, Result, Row};
+use rusqlite::{Connection, Result};
 use schemas::event::Relation;
 use serde_json::{Map, Value as Json};
-use xxhash_rust::xxh3::Xxh3;
 
-use super::counts::{MODEL_TABLE, SessionCounts, TOKEN_COLUMNS, token_cells};
+use super::counts::{MODEL_TABLE, SessionCounts, TOKEN_COLUMNS};
 use super::rows::{length_sql, read_messages};
 use crate::provider::shared::database::cells::{
-    cell_integer, cell_json, cell_micros, cell_text, read_columns, read_table_names, select_cells,
+    cell_text, read_columns, read_table_names, select_cells,
 };
 use crate::provider::shared::database::connection::{find_unread_rows, query_database};
 use crate::provider::shared::database::document_text::document_bytes;
-use crate::provider::shared::database::size_limit::limited_size;
-use crate::provider::shared::database::tables::{self, missing_session, session_path, stamp_state};
-use crate::source::assembly::{AssembledSession, Assembly, SessionList};
+use crate::provider::shared::database::listing::{
+    self, DatabaseListing, ListedTable, ListedTables,
+};
+use crate::provider::shared::database::tables::{self, missing_session};
+use crate::source::assembly::{Assembly, SessionList};
 
 /// Value of `store` in the documents of these sessions.
 pub(super) const STORE: &str = "hermes";
@@ -40,17 +40,8 @@ pub(super) const STORE: &str = "hermes";
 const DATABASE: &str = "state.db";
 
 /// Columns of a session that its document shows under the same name.
-const SESSION_COLUMNS: &[&str] = &[
-    "id",
-    "source",
-    "model",
-    "title",
-    "title_source",
-    "started_at",
-    "ended_at",
-    "cwd",
-    "git_branch",
-];
+const SESSION_COLUMNS: &[&str] =
+    &["source", "model", "title", "title_source", "started_at", "ended_at", "cwd", "git_branch"];
 
 /// The column of the session that this one descends from.
 const PARENT: &str = "parent_session_id";
@@ -71,7 +62,7 @@ pub(super) const ASSEMBLY: Assembly = Assembly {
     source_suffix: DATABASE,
     is_source: |path| path.file_name().is_some_and(|name| name == DATABASE),
     is_part: |_| false,
-    sessions: |database| list_sessions(database).map(SessionList::from),
+    sessions: list_sessions,
     find_defect: |database| find_unread_rows(database, AGENT),
     assemble: |path| {
         let (database, session) = split_session_path(path).ok_or_else(missing_session)?;
@@ -107,128 +98,58 @@ pub(super) fn count_messages(database: &Path, session_id: &str) -> u64 {
     count.map_or(0, |count| count.max(0).cast_unsigned())
 }
 
-/// A session in a database.
-#[derive(Default)]
-struct ListedSession {
-    /// Whether it has messages or token counts.
-    has_content: bool,
-    bytes: u64,
-    /// Time of the latest change that has a time, in microseconds.
-    updated_us: i64,
-    /// Sum of the hashes of all rows of the session.
-    state: u64,
-}
-
-/// The sessions in a database by id.
-type ListedSessions = BTreeMap<String, ListedSession>;
-
 /// Lists the sessions in a database that have messages or token counts.
-fn list_sessions(database: &Path) -> io::Result<Vec<AssembledSession>> {
-    let listed = query_database(database, AGENT, collect_sessions)?;
-    let mut sessions = Vec::new();
-    for (id, session) in listed {
-        if !session.has_content {
-            continue;
+fn list_sessions(database: &Path) -> io::Result<SessionList> {
+    let listing = query_database(database, AGENT, |connection| {
+        let names = read_table_names(connection)?;
+        // Other programs have files of this name, too.
+        if !names.contains("sessions") || !names.contains("messages") {
+            return Ok(DatabaseListing::default());
         }
-        sessions.push(AssembledSession {
-            path: session_path(database, &id),
-            bytes: limited_size(0, session.bytes),
-            updated_us: stamp_state(session.updated_us, session.state),
-        });
-    }
-    Ok(sessions)
-}
 
-/// Returns the sessions in a database by id.
-fn collect_sessions(connection: &Connection) -> Result<ListedSessions> {
-    let tables = read_table_names(connection)?;
-    let mut found = ListedSessions::new();
-    if !tables.contains("sessions") || !tables.contains("messages") {
-        return Ok(found);
-    }
-
-    let columns = read_columns(connection, "sessions")?;
-    let shown = SESSION_COLUMNS.iter().chain(TOKEN_COLUMNS).chain(&[PARENT]).copied();
-    let shown: Vec<&str> = shown.filter(|name| columns.contains(*name)).collect();
-    let sql = format!("SELECT id, started_at{} FROM sessions", select_cells(&shown));
-    let mut statement = connection.prepare(&sql)?;
-    let count = statement.column_count();
-    let mut rows = statement.query([])?;
-    while let Some(row) = rows.next()? {
-        let session = found.entry(cell_text(row.get_ref(0)?)).or_default();
-        session.bytes = SESSION_BYTES;
-        session.note_row(row, 2..count, row.get_ref(1)?)?;
-    }
-
-    note_messages(connection, &mut found)?;
-    if tables.contains(MODEL_TABLE) {
-        note_model_counts(connection, &mut found)?;
-    }
-    for (id, session) in &mut found {
-        if !session.has_content {
-            session.has_content = SessionCounts::read_totals(connection, id)?.total() > 0;
-        }
-    }
-    Ok(found)
-}
-
-/// Adds the messages of a database to the sessions in it.
-fn note_messages(connection: &Connection, found: &mut ListedSessions) -> Result<()> {
-    // Rows are read in table order, because an index would read all over the file. SQLite reads no
-    // data to return its length.
-    let columns = read_columns(connection, "messages")?;
-    let mut cells = vec!["session_id", "timestamp", "id"];
-    cells.extend(CHANGING_COLUMNS.iter().filter(|name| columns.contains(**name)));
-    let sql = format!("SELECT {}, {} FROM messages", cells.join(", "), length_sql(&columns));
-    let mut statement = connection.prepare(&sql)?;
-    let mut rows = statement.query([])?;
-    while let Some(row) = rows.next()? {
-        let Some(session) = found.get_mut(&cell_text(row.get_ref(0)?)) else { continue };
-        session.has_content = true;
-        let bytes = cell_integer(row.get_ref(cells.len())?).max(0).cast_unsigned();
-        session.bytes = session.bytes.saturating_add(bytes);
-        session.note_row(row, 2..cells.len() + 1, row.get_ref(1)?)?;
-    }
-    Ok(())
-}
-
-/// Adds the counts by model to the sessions in a database.
-fn note_model_counts(connection: &Connection, found: &mut ListedSessions) -> Result<()> {
-    let cells = token_cells(connection, MODEL_TABLE)?;
-    let sql = format!("SELECT session_id, last_seen, model, task, {cells} FROM {MODEL_TABLE}");
-    let mut statement = connection.prepare(&sql)?;
-    let count = statement.column_count();
-    let mut rows = statement.query([])?;
-    while let Some(row) = rows.next()? {
-        let Some(session) = found.get_mut(&cell_text(row.get_ref(0)?)) else { continue };
-        session.has_content = true;
-        session.note_row(row, 2..count, row.get_ref(1)?)?;
-    }
-    Ok(())
-}
-
-impl ListedSession {
-    /// Adds the state of a row: its cells in `columns`, and its time in seconds.
-    fn note_row(
-        &mut self,
-        row: &Row<'_>,
-        columns: std::ops::Range<usize>,
-        time: ValueRef<'_>,
-    ) -> Result<()> {
-        self.updated_us = self.updated_us.max(cell_micros(time).unwrap_or(0));
-        let mut hash = Xxh3::new();
-        for at in columns {
-            match row.get_ref(at)? {
-                ValueRef::Null => hash.update(b"n"),
-                ValueRef::Integer(number) => hash.update(&number.to_le_bytes()),
-                ValueRef::Real(number) => hash.update(&number.to_le_bytes()),
-                ValueRef::Text(bytes) | ValueRef::Blob(bytes) => hash.update(bytes),
+        let length = length_sql(&read_columns(connection, "messages")?);
+        let mut listing = listing::list_sessions(
+            connection,
+            &ListedTables {
+                agent: AGENT,
+                sessions: &[ListedTable {
+                    name: "sessions",
+                    session: "id",
+                    time: "CAST(started_at * 1000 AS INTEGER)",
+                    size: &SESSION_BYTES.to_string(),
+                    state: &[SESSION_COLUMNS, TOKEN_COLUMNS, &[PARENT]].concat(),
+                }],
+                records: &[
+                    ListedTable {
+                        name: "messages",
+                        session: "session_id",
+                        time: "CAST(timestamp * 1000 AS INTEGER)",
+                        size: &format!("1 + {length}"),
+                        state: CHANGING_COLUMNS,
+                    },
+                    ListedTable {
+                        name: MODEL_TABLE,
+                        session: "session_id",
+                        time: "CAST(last_seen * 1000 AS INTEGER)",
+                        size: "1",
+                        state: &[&["model", "task"], TOKEN_COLUMNS].concat(),
+                    },
+                ],
+                generations: &[],
+            },
+        )?;
+        let mut sessions = Vec::with_capacity(listing.sessions.len());
+        for session in listing.sessions {
+            if session.bytes > SESSION_BYTES
+                || SessionCounts::read_totals(connection, &session.id)?.total() > 0
+            {
+                sessions.push(session);
             }
-            hash.update(b"\0");
         }
-        self.state = self.state.wrapping_add(hash.digest());
-        Ok(())
-    }
+        listing.sessions = sessions;
+        Ok(listing)
+    })?;
+    Ok(tables::session_list(database, listing))
 }
 
 /// Returns the document of a session, or `None` if the database does not have the session.
@@ -249,22 +170,10 @@ fn assemble_document(connection: &Connection, id: &str) -> Result<Option<Vec<u8>
 
 /// Reads the fields of a session, or returns `None` if the database does not have the session.
 fn read_session(connection: &Connection, id: &str) -> Result<Option<Map<String, Json>>> {
-    let columns = read_columns(connection, "sessions")?;
-    let shown: Vec<&str> =
-        SESSION_COLUMNS.iter().copied().filter(|name| columns.contains(*name)).collect();
-    let sql = format!("SELECT id{} FROM sessions WHERE id = ?1", select_cells(&shown));
-    let read = |row: &Row<'_>| {
-        let mut info = Map::new();
-        for (at, name) in shown.iter().enumerate() {
-            if let Some(value) = cell_json(row.get_ref(at + 1)?) {
-                info.insert((*name).to_owned(), value);
-            }
-        }
-        Ok(info)
-    };
-    let Some(mut info) = connection.query_row(&sql, [id], read).optional()? else {
+    let Some(mut info) = tables::read_session(connection, SESSION_COLUMNS, id)? else {
         return Ok(None);
     };
+    let columns = read_columns(connection, "sessions")?;
     if let Some((parent, relation)) = read_parent(connection, id, &columns)? {
         info.insert(PARENT.to_owned(), parent.into());
         info.insert("relation".to_owned(), relation.to_string().into());

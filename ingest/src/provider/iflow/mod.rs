@@ -24,8 +24,8 @@ use crate::provider::format::{
 };
 use crate::provider::shared::arguments::Arguments;
 use crate::provider::shared::identity::{begin_identified_record, uuid_identity};
-use crate::provider::shared::{function_response, prompt, refusal};
-use crate::stream::{DecodedEvent, RecordAt, Stream, parse_micros};
+use crate::provider::shared::{chat, drift, function_response, prompt, refusal};
+use crate::stream::{DecodedEvent, RecordAt, Stream, parse_micros, push_bounded};
 use crate::text::json::{JsonFields, Value};
 use crate::text::render;
 
@@ -72,13 +72,8 @@ const MAX_CALLS: usize = 64;
 fn claim_log(head: &LogHead<'_>) -> Option<SessionClaim> {
     let first = head.objects.iter().find(|object| is_iflow_record(object))?;
     Some(SessionClaim {
-        provider: Provider::IFlow,
-        native_id: first["sessionId"].as_str()?.to_owned(),
-        agent_id: None,
-        parent: None,
-        relation: None,
         first_record: uuid_identity(first["uuid"].as_str()),
-        first_response: None,
+        ..SessionClaim::new(Provider::IFlow, first["sessionId"].as_str()?)
     })
 }
 
@@ -256,7 +251,7 @@ impl IflowDecoder {
         self.push_new_text(EventType::Message, message.text("content").unwrap_or(""), out);
 
         // Both counts are zero if the model's provider gave none.
-        let usage = message.object("usage").map(read_usage).unwrap_or_default();
+        let usage = message.object("usage").map(chat::read_anthropic_usage).unwrap_or_default();
         if usage.total() > self.state.usage.total() {
             let decoded = DecodedEvent {
                 usage: usage.minus(self.state.usage),
@@ -280,10 +275,7 @@ impl IflowDecoder {
             Some("tool_use") => self.push_new_call(block, out),
             kind => {
                 let kind = kind.unwrap_or("block");
-                out.count_unknown("block", kind);
-                self.text.clear();
-                render::append_notification(block, &["type"], &mut self.text);
-                out.push_notification(kind, &self.text);
+                drift::push_unknown_block(kind, block, out);
             }
         }
     }
@@ -295,7 +287,7 @@ impl IflowDecoder {
             return;
         }
         self.state.texts.push(hash);
-        out.push(kind, DecodedEvent { text, ..DecodedEvent::default() });
+        out.push_text(kind, text);
     }
 
     /// Appends a call, unless an earlier window showed it.
@@ -305,19 +297,11 @@ impl IflowDecoder {
             if self.state.calls.iter().any(|known| known == id) {
                 return;
             }
-            if self.state.calls.len() == MAX_CALLS {
-                self.state.calls.pop_front();
-            }
-            self.state.calls.push_back(id.to_owned());
+            push_bounded(&mut self.state.calls, MAX_CALLS, id.to_owned());
         }
 
-        let mut arguments = Arguments::default();
-        if let Some(input) = block.field("input") {
-            arguments.read_value(input);
-        }
-        let decoded =
-            DecodedEvent { tool_name: block.text("name"), tool_call_id: id, ..arguments.decoded() };
-        out.push(EventType::ToolCall, decoded);
+        let arguments = Arguments::of_value(block.field("input"));
+        arguments.push_call(block.text("name"), id, out);
     }
 }
 
@@ -331,15 +315,4 @@ fn wrapped_response(content: Value<'_>) -> Option<Value<'_>> {
 
 fn is_tool_result(block: &Value<'_>) -> bool {
     block.text("type") == Some("tool_result")
-}
-
-/// Reads the token counts of one record.
-fn read_usage(usage: Value<'_>) -> Usage {
-    Usage {
-        input: usage.int("input_tokens"),
-        output: usage.int("output_tokens"),
-        cache_read: usage.int("cache_read_input_tokens"),
-        cache_write: usage.int("cache_creation_input_tokens"),
-        ..Usage::default()
-    }
 }

@@ -20,7 +20,7 @@ use crate::provider::shared::arguments::Arguments;
 use crate::provider::shared::chat;
 use crate::provider::shared::refusal::push_refusal_words;
 use crate::stream::{DecodedEvent, Stream};
-use crate::text::json::{JsonFields, Value, string_value};
+use crate::text::json::{JsonFields, Value};
 use crate::text::render;
 
 /// Fields that no notification repeats: the envelope, and texts as long as the system prompt.
@@ -184,9 +184,7 @@ fn decode_typed_prompt(
     out: &mut Stream,
 ) -> RecordOutcome {
     let mut text = std::mem::take(&mut decoder.text);
-    if let Some(input) = object.field("input") {
-        chat::append_content(input, &mut text);
-    }
+    chat::append_field(object, "input", &mut text);
     match text_author(object.object("origin"), &text) {
         TextAuthor::User | TextAuthor::Parent => {
             decoder.remember_prompt(&text);
@@ -207,9 +205,7 @@ fn decode_typed_prompt(
 fn decode_message(decoder: &mut KimiDecoder, object: Value<'_>, out: &mut Stream) -> RecordOutcome {
     let message = object.object("message").unwrap_or(object);
     let mut text = std::mem::take(&mut decoder.text);
-    if let Some(content) = message.field("content") {
-        chat::append_content(content, &mut text);
-    }
+    chat::append_field(message, "content", &mut text);
     let outcome = match message.text("role") {
         Some("user") if decoder.take_expected_prompt(&text) => {
             RecordOutcome::Merged("twin_of_prompt")
@@ -251,13 +247,7 @@ fn push_user_text(
         }
         TextAuthor::Machine(subtype) => {
             let has_failed = origin.and_then(|origin| origin.flag("isError")) == Some(true);
-            let decoded = DecodedEvent {
-                subtype: Some(subtype),
-                text,
-                is_error: has_failed.then_some(true),
-                ..DecodedEvent::default()
-            };
-            out.push(EventType::Notification, decoded);
+            out.push_notice(subtype, text, has_failed.then_some(true));
         }
     }
     RecordOutcome::Events
@@ -298,17 +288,10 @@ fn decode_loop_event(
 /// Pushes a tool call. Its arguments are an object, or a string with JSON or other text.
 fn push_tool_call(decoder: &mut KimiDecoder, event: Value<'_>, out: &mut Stream) -> RecordOutcome {
     let step = decoder.ensure_step("", out);
-    let mut arguments = Arguments::default();
-    if let Some(input) = event.field("args") {
-        match string_value(input) {
-            Some(text) => arguments.read_json_text(text, &mut decoder.inner),
-            None => arguments.read_value(input),
-        }
-    }
+    let arguments = Arguments::of_input(event.field("args"), &mut decoder.inner);
     let tool_name = event.text("name");
     let tool_call_id = event.non_empty("toolCallId");
-    let decoded = DecodedEvent { tool_name, tool_call_id, ..arguments.decoded() };
-    out.push_in_step(EventType::ToolCall, step, decoded);
+    arguments.push_call_in_step(tool_name, tool_call_id, step, out);
     RecordOutcome::Events
 }
 

@@ -100,11 +100,7 @@ pub(super) fn decode_response(
     }
     if let Some(text) = message.non_empty("content") {
         let step = decoder.ensure_step("", out);
-        out.push_in_step(
-            EventType::Message,
-            step,
-            DecodedEvent { text, ..DecodedEvent::default() },
-        );
+        out.push_text_in_step(EventType::Message, step, text);
     }
     for key in ["tool_calls", "toolCalls"] {
         for call in message.items(key) {

@@ -9,7 +9,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::sidecar::SessionFacts;
 use crate::provider::format::RecordOutcome;
 use crate::provider::shared::agents::AgentLogs;
-use crate::stream::{DecodedEvent, Stream};
+use crate::stream::{DecodedEvent, Stream, push_bounded};
 use crate::text::json::{JsonFields, Parser, Value};
 use crate::text::render;
 
@@ -96,10 +96,7 @@ impl KimiDecoder {
 
     /// Remembers a prompt whose message is still to come.
     pub(super) fn remember_prompt(&mut self, text: &str) {
-        if self.state.prompts.len() == MAX_PROMPTS {
-            self.state.prompts.pop_front();
-        }
-        self.state.prompts.push_back(xxh3_64(text.as_bytes()));
+        push_bounded(&mut self.state.prompts, MAX_PROMPTS, xxh3_64(text.as_bytes()));
     }
 
     /// Returns whether a message repeats a remembered prompt, and forgets that prompt.

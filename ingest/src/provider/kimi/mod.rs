@@ -44,7 +44,7 @@ pub(super) const FORMAT: LogFormat = LogFormat {
     roots: log_roots,
     sniff: claim_log,
     quirks: Quirks {
-        companion: Some(sidecar::state_path),
+        companions: Some(|log| sidecar::state_path(log).into_iter().collect()),
         is_sidecar: Some(|name, has| name.starts_with("context") && has("wire.jsonl")),
         ..Quirks::NONE
     },
@@ -83,13 +83,14 @@ fn claim_log(head: &LogHead<'_>) -> Option<SessionClaim> {
         (None, None) => None,
     };
     Some(SessionClaim {
-        provider: Provider::Kimi,
-        native_id: agent.map_or_else(|| session.to_owned(), |agent| format!("{session}-{agent}")),
         agent_id: agent.map(str::to_owned),
         parent: agent.map(|_| session.to_owned()).or(forked_from),
         relation,
         first_record: first_record_identity(head),
-        first_response: None,
+        ..SessionClaim::new(
+            Provider::Kimi,
+            agent.map_or_else(|| session.to_owned(), |agent| format!("{session}-{agent}")),
+        )
     })
 }
 

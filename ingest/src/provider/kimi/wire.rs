@@ -78,14 +78,12 @@ fn decode_prompt(
     out: &mut Stream,
 ) -> RecordOutcome {
     let mut text = std::mem::take(&mut decoder.text);
-    if let Some(input) = payload.field("user_input") {
-        chat::append_content(input, &mut text);
-    }
+    chat::append_field(payload, "user_input", &mut text);
     decoder.end_step(agent);
     if agent.is_empty() {
         decoder.push_prompt(&text, out);
     } else {
-        out.push(EventType::User, DecodedEvent { text: &text, ..DecodedEvent::default() });
+        out.push_text(EventType::User, &text);
     }
     decoder.text = text;
     RecordOutcome::Events
@@ -101,16 +99,11 @@ pub(super) fn push_part(
     let step = decoder.ensure_step(agent, out);
     if part.text("type") == Some("think") {
         let text = part.text("think").unwrap_or("");
-        out.push_in_step(
-            EventType::Reasoning,
-            step,
-            DecodedEvent { text, ..DecodedEvent::default() },
-        );
+        out.push_text_in_step(EventType::Reasoning, step, text);
     } else {
         decoder.text.clear();
         chat::append_part(part, &mut decoder.text);
-        let decoded = DecodedEvent { text: &decoder.text, ..DecodedEvent::default() };
-        out.push_in_step(EventType::Message, step, decoded);
+        out.push_text_in_step(EventType::Message, step, &decoder.text);
     }
     RecordOutcome::Events
 }
@@ -132,8 +125,7 @@ pub(super) fn push_tool_call(
     }
     let tool_name = function.text("name");
     let tool_call_id = call.non_empty("id");
-    let decoded = DecodedEvent { tool_name, tool_call_id, ..arguments.decoded() };
-    out.push_in_step(EventType::ToolCall, step, decoded);
+    arguments.push_call_in_step(tool_name, tool_call_id, step, out);
     RecordOutcome::Events
 }
 
@@ -147,9 +139,7 @@ fn decode_tool_result(
     let value =
         payload.object("return_value").or_else(|| payload.object("result")).unwrap_or(payload);
     let message = value.text("message").unwrap_or("");
-    if let Some(output) = value.field("output") {
-        chat::append_content(output, &mut decoder.text);
-    }
+    chat::append_field(value, "output", &mut decoder.text);
     if !decoder.text.is_empty() && !decoder.text.ends_with('\n') && !message.is_empty() {
         decoder.text.push('\n');
     }

@@ -167,7 +167,7 @@ impl KiroDecoder {
             ("text", _) => push_message(block.text("data").unwrap_or(""), None, out),
             ("thinking", Some(thought)) => {
                 let text = thought.text("text").unwrap_or("");
-                out.push(EventType::Reasoning, DecodedEvent { text, ..DecodedEvent::default() });
+                out.push_text(EventType::Reasoning, text);
             }
             ("toolUse", Some(call)) => {
                 let id = call.non_empty("toolUseId");
@@ -236,10 +236,7 @@ fn push_call(
     timestamp: Option<i64>,
     out: &mut Stream,
 ) {
-    let mut arguments = Arguments::default();
-    if let Some(input) = input {
-        arguments.read_value(input);
-    }
+    let arguments = Arguments::of_value(input);
     let decoded = DecodedEvent { tool_name, tool_call_id, timestamp, ..arguments.decoded() };
     out.push(EventType::ToolCall, decoded);
 }
@@ -248,7 +245,7 @@ fn push_call(
 fn read_exit_code(result: Value<'_>) -> Option<i32> {
     match result.text("exit_status") {
         Some(status) => status.rsplit(' ').next()?.parse().ok(),
-        None => i32::try_from(result.int("exit_status")?).ok(),
+        None => result.int32("exit_status"),
     }
 }
 

@@ -36,7 +36,7 @@ pub(super) const FORMAT: LogFormat = LogFormat {
     decoder_version: 1,
     roots: log_roots,
     sniff: claim_log,
-    quirks: Quirks { companion: Some(|log| Some(session_file_path(log))), ..Quirks::NONE },
+    quirks: Quirks { companions: Some(|log| vec![session_file_path(log)]), ..Quirks::NONE },
     reader: LogReader::Document(decode_log),
 };
 
@@ -57,15 +57,7 @@ fn claim_log(head: &LogHead<'_>) -> Option<SessionClaim> {
         && let Some(id) = fields.get("conversation_id").and_then(Json::as_str)
     {
         let native_id = if id.is_empty() { head.file_stem() } else { id };
-        return Some(SessionClaim {
-            provider: Provider::Kiro,
-            native_id: native_id.to_owned(),
-            agent_id: None,
-            parent: None,
-            relation: None,
-            first_record: None,
-            first_response: None,
-        });
+        return Some(SessionClaim::new(Provider::Kiro, native_id));
     }
 
     let first = first?;
@@ -89,13 +81,10 @@ fn claim_journal(head: &LogHead<'_>) -> SessionClaim {
     };
     let is_subagent = parent.is_some() && relation == Relation::SubagentOf;
     SessionClaim {
-        provider: Provider::Kiro,
-        native_id: head.file_stem().to_owned(),
         agent_id: is_subagent.then(|| head.file_stem().to_owned()),
         parent: parent.map(str::to_owned),
         relation: parent.map(|_| relation),
-        first_record: None,
-        first_response: None,
+        ..SessionClaim::new(Provider::Kiro, head.file_stem())
     }
 }
 
@@ -195,13 +184,7 @@ mod tests {
     fn check(path: &str, lines: &[&str], want: Option<&str>) {
         let parse = |line: &&str| serde_json::from_str(line).expect("json");
         let objects = lines.iter().map(parse).collect();
-        let head = LogHead {
-            path: Path::new(path),
-            objects,
-            fields: None,
-            is_object: false,
-            is_list: false,
-        };
+        let head = LogHead { path: Path::new(path), objects, fields: None, is_list: false };
         assert_eq!(claim_log(&head).map(|claim| claim.native_id).as_deref(), want, "{lines:?}");
     }
 

@@ -39,7 +39,7 @@ use crate::text::json::Value;
 pub(super) const FORMAT: LogFormat = LogFormat {
     provider: Provider::OpenClaw,
     has_unique_ids: true,
-    decoder_version: 4,
+    decoder_version: 5,
     roots: log_roots,
     sniff: claim_log,
     quirks: Quirks {
@@ -125,19 +125,8 @@ fn log_roots(places: &AgentFolders<'_>) -> Vec<PathBuf> {
 
 fn claim_log(head: &LogHead<'_>) -> Option<SessionClaim> {
     if let Some(id) = find_session_id(head) {
-        return (!is_trajectory_of_log(head.path)).then(|| claim_trajectory(id));
+        return (!is_trajectory_of_log(head.path))
+            .then(|| SessionClaim::new(Provider::OpenClaw, id));
     }
     if is_openclaw_log(head) { pi::claim_engine_log(head, Provider::OpenClaw) } else { None }
-}
-
-fn claim_trajectory(native_id: &str) -> SessionClaim {
-    SessionClaim {
-        provider: Provider::OpenClaw,
-        native_id: native_id.to_owned(),
-        agent_id: None,
-        parent: None,
-        relation: None,
-        first_record: None,
-        first_response: None,
-    }
 }

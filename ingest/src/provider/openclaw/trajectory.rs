@@ -185,14 +185,11 @@ impl TrajectoryDecoder {
             out.begin_step();
             for text in data.items("assistantTexts") {
                 let text = string_value(text).unwrap_or("");
-                out.push(EventType::Message, DecodedEvent { text, ..DecodedEvent::default() });
+                out.push_text(EventType::Message, text);
             }
         }
         if let Some(error) = data.non_empty("promptError") {
-            let (subtype, is_error) = (Some("error"), Some(true));
-            let decoded =
-                DecodedEvent { subtype, text: error, is_error, ..DecodedEvent::default() };
-            out.push(EventType::Notification, decoded);
+            out.push_notice("error", error, Some(true));
         }
 
         // Messages that the snapshot lacks are in the tokens of the run.
@@ -260,17 +257,9 @@ impl TrajectoryDecoder {
     /// Decodes a call that is reported by itself.
     fn decode_call(&mut self, data: Value<'_>, out: &mut Stream) {
         self.state.has_calls = true;
-        let mut arguments = Arguments::default();
-        if let Some(input) = data.field("arguments") {
-            arguments.read_value(input);
-        }
+        let arguments = Arguments::of_value(data.field("arguments"));
         out.begin_step();
-        let decoded = DecodedEvent {
-            tool_name: data.non_empty("name"),
-            tool_call_id: data.non_empty("toolCallId"),
-            ..arguments.decoded()
-        };
-        out.push(EventType::ToolCall, decoded);
+        arguments.push_call(data.non_empty("name"), data.non_empty("toolCallId"), out);
     }
 
     /// Decodes a result that is reported by itself.
@@ -283,8 +272,7 @@ impl TrajectoryDecoder {
             }
         }
         let result = data.object("result");
-        let exit_code = result.and_then(|result| result.int("exitCode"));
-        let exit_code = exit_code.and_then(|code| i32::try_from(code).ok());
+        let exit_code = result.and_then(|result| result.int32("exitCode"));
         let is_error = data.flag("isError") == Some(true)
             || data.flag("success") == Some(false)
             || exit_code.is_some_and(|code| code != 0);

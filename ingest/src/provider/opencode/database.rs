@@ -25,10 +25,12 @@ use crate::provider::shared::database::cells::read_table_names;
 use crate::provider::shared::database::connection::{find_unread_rows, query_database};
 use crate::provider::shared::database::document_text::document_bytes;
 use crate::provider::shared::database::listing::{
-    DatabaseListing, DatabaseSession, ListedTable, ListedTables, TableGeneration, list_sessions,
+    DatabaseListing, ListedTable, ListedTables, TableGeneration, list_sessions,
 };
-use crate::provider::shared::database::size_limit::limited_size;
-use crate::source::assembly::{AssembledSession, Assembly, SessionList};
+use crate::provider::shared::database::tables::{
+    missing_session, session_list, split_session_path,
+};
+use crate::source::assembly::Assembly;
 
 /// Columns of a session that its document shows, each with its field name in the document.
 const SESSION_COLUMNS: &[(&str, &str)] = &[
@@ -80,30 +82,13 @@ pub(super) const ASSEMBLY: Assembly = Assembly {
     source_suffix: ".db",
     is_source: is_database,
     is_part: |_| false,
-    sessions: |database| {
-        let listing = list_database(database)?;
-        let sessions = listing.sessions.iter();
-        let sessions = sessions.map(|session| assembled_session(database, session)).collect();
-        Ok(SessionList { sessions, defects: listing.defects })
-    },
+    sessions: |database| Ok(session_list(database, list_database(database)?)),
     find_defect: |database| find_unread_rows(database, agent_name(database)),
     assemble: |path| {
-        let path = path.to_string_lossy();
-        let (database, session) = path.rsplit_once('#').ok_or_else(missing_session)?;
-        assemble_database(Path::new(database), session)
+        let (database, session) = split_session_path(path).ok_or_else(missing_session)?;
+        assemble_database(&database, &session)
     },
 };
-
-/// Converts a session in `database` to its description for the store.
-fn assembled_session(database: &Path, session: &DatabaseSession) -> AssembledSession {
-    let mut path = database.as_os_str().to_owned();
-    path.push(format!("#{}", session.id));
-    AssembledSession {
-        path: path.into(),
-        bytes: limited_size(0, session.bytes),
-        updated_us: session.updated_us,
-    }
-}
 
 /// Lists the databases in OpenCode's data folder, sorted by name: `opencode.db` and one per release
 /// channel.
@@ -137,11 +122,6 @@ fn list_database(db: &Path) -> io::Result<DatabaseListing> {
 fn assemble_database(db: &Path, session_id: &str) -> io::Result<Vec<u8>> {
     query_database(db, agent_name(db), |connection| assemble_document(connection, session_id))?
         .ok_or_else(missing_session)
-}
-
-/// Returns the error for a session that a database does not have.
-fn missing_session() -> io::Error {
-    io::Error::new(io::ErrorKind::NotFound, "the session is not in the database")
 }
 
 /// Returns the export document of a session, or `None` if the database does not have the session.

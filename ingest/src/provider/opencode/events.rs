@@ -47,8 +47,7 @@ impl OpencodeCall<'_> {
         let subagent = self.metadata.and_then(|metadata| {
             metadata.non_empty("sessionId").or_else(|| metadata.non_empty("sessionID"))
         });
-        let exit = self.metadata.and_then(|metadata| metadata.int("exit"));
-        let exit_code = exit.and_then(|code| i32::try_from(code).ok());
+        let exit_code = self.metadata.and_then(|metadata| metadata.int32("exit"));
         let times = self.started.zip(self.ended);
         let elapsed = times.map(|(start, end)| end.saturating_sub(start) / 1000);
         let decoded = DecodedEvent {
@@ -69,14 +68,6 @@ impl OpencodeCall<'_> {
     }
 }
 
-/// Pushes a notification of an error.
-pub(super) fn push_error(subtype: &str, text: &str, out: &mut Stream) {
-    let is_error = Some(true);
-    let decoded =
-        DecodedEvent { subtype: Some(subtype), text, is_error, ..DecodedEvent::default() };
-    out.push(EventType::Notification, decoded);
-}
-
 /// Returns the size of the piece that a record replaces. `None` if the record is a piece itself.
 pub(super) fn oversized_bytes(record: Value<'_>) -> Option<i64> {
     let is_replacement = record.text("type") == Some(OVERSIZED_RECORD);
@@ -86,15 +77,7 @@ pub(super) fn oversized_bytes(record: Value<'_>) -> Option<i64> {
 /// Pushes the tokens and the cost of one request. Returns false if the log has no tokens of it.
 pub(super) fn push_usage(request: Value<'_>, request_id: Option<&str>, out: &mut Stream) -> bool {
     let usage = request.object("tokens").map(read_usage).unwrap_or_default();
-    if usage.total() <= 0 {
-        return false;
-    }
-    let cost = request.cost("cost");
-    out.push(
-        EventType::TokenUsage,
-        DecodedEvent { usage, cost, request_id, ..DecodedEvent::default() },
-    );
-    true
+    out.push_usage(usage, request.cost("cost"), request_id)
 }
 
 /// Reads token counts. Adds reasoning to the output, unless the total shows that it is included.
@@ -130,9 +113,8 @@ pub(super) fn append_attachment(
     let data = url.and_then(|url| url.strip_prefix("data:")?.split_once(";base64,"));
     match (data, name.or(url)) {
         (Some((_, data)), _) => {
-            let padding = data.bytes().rev().take(2).filter(|byte| *byte == b'=').count();
-            let bytes = (data.len() / 4 * 3).saturating_sub(padding);
-            render::append_line(&format!("[{} {bytes} bytes]", kind.unwrap_or("binary")), text);
+            render::begin_new_line(text);
+            render::append_binary_summary(kind, Some(data), text);
         }
         (None, Some(name)) if kind.is_some() => render::append_line(&format!("[{name}]"), text),
         (None, Some(name)) => render::append_line(&format!("@{name}"), text),

@@ -16,7 +16,7 @@ use schemas::{Confidence, EventType};
 
 use super::events::{
     OpencodeCall, RAN_BY_USER, append_attachment, machine_subtype, message_identity,
-    oversized_bytes, push_error, push_usage,
+    oversized_bytes, push_usage,
 };
 use super::record::{
     MISSING_MESSAGE, is_unreadable, push_unreadable, report_damage, report_missing_field,
@@ -294,7 +294,7 @@ impl OpencodeDecoder {
             Some(message) => self.text.push_str(message),
             None => render::append_notification(error, &["name"], &mut self.text),
         }
-        push_error(subtype, &self.text, out);
+        out.push_notice(subtype, &self.text, Some(true));
     }
 
     /// Pushes a notification with the fields of a message or part that has no rule of its own.

@@ -129,14 +129,12 @@ fn session_claim(info: &Map<String, Json>, head: &LogHead<'_>) -> SessionClaim {
         (None, None) => None,
     };
     SessionClaim {
-        provider: Provider::OpenCode,
-        native_id: id.to_owned(),
         // The parent's call refers to the subagent by this id.
         agent_id: parent.map(|_| id.to_owned()),
         parent: parent.or(original).map(str::to_owned),
         relation,
         first_record: head.document().and_then(first_message_identity),
-        first_response: None,
+        ..SessionClaim::new(Provider::OpenCode, id)
     }
 }
 
@@ -250,7 +248,6 @@ mod tests {
             path: Path::new(path),
             objects: Vec::new(),
             fields: document,
-            is_object: false,
             is_list: false,
         };
         let got = claim_log(&head).map(|claim| (claim.native_id, claim.parent));

@@ -14,7 +14,6 @@ use super::record::{RecordPlace, missing_message, record_with_ids};
 use crate::provider::shared::database::cells::{cell_bytes, cell_integer, cell_text};
 use crate::provider::shared::database::document_text::message_with_parts;
 use crate::provider::shared::database::size_limit::{Piece, SizeLimit, oversized_record};
-use crate::source::container::MAX_DOCUMENT_BYTES;
 
 /// The columns of a row that hold a piece: its id, its size, and its data unless it is left out.
 const PIECE_COLUMNS: &str = "CAST(id AS TEXT), octet_length(data), \
@@ -38,17 +37,13 @@ pub(super) fn read_messages(
     tables: MessageTables,
     header_bytes: u64,
 ) -> Result<Vec<String>> {
-    let limit = SizeLimit::of_one_piece();
-    let mut reader = PieceReader { connection, session_id: id, limit, room: MAX_DOCUMENT_BYTES };
-    reader.room = reader.room.saturating_sub(header_bytes);
-    if let Some(messages) = reader.read_messages(tables)? {
-        return Ok(messages);
+    let pieces = collect_pieces(connection, id, tables)?;
+    let limit = SizeLimit::of_session(pieces, header_bytes);
+    let reader = PieceReader { connection, session_id: id, limit };
+    match tables {
+        MessageTables::Old { has_parts } => reader.read_old_messages(has_parts),
+        MessageTables::New => reader.read_new_messages(),
     }
-
-    let pieces = reader.collect_pieces(tables)?;
-    reader.limit = SizeLimit::of_session(pieces, header_bytes);
-    reader.room = u64::MAX;
-    Ok(reader.read_messages(tables)?.unwrap_or_default())
 }
 
 /// Reads the pieces of a session.
@@ -56,8 +51,6 @@ struct PieceReader<'c> {
     connection: &'c Connection,
     session_id: &'c str,
     limit: SizeLimit,
-    /// Number of bytes that may still be read.
-    room: u64,
 }
 
 /// A message or part that was read.
@@ -87,52 +80,33 @@ impl ReadPiece {
 }
 
 impl PieceReader<'_> {
-    /// Reads the messages. `None` if there is no room for them.
-    fn read_messages(&mut self, tables: MessageTables) -> Result<Option<Vec<String>>> {
-        match tables {
-            MessageTables::Old { has_parts } => self.read_old_messages(has_parts),
-            MessageTables::New => self.read_new_messages(),
-        }
-    }
-
-    /// Reads the messages of versions 2. `None` if there is no room for them.
-    fn read_new_messages(&mut self) -> Result<Option<Vec<String>>> {
+    /// Reads the messages of versions 2.
+    fn read_new_messages(&self) -> Result<Vec<String>> {
         let mut messages = Vec::new();
-        let is_complete = self.read_rows("session_message", "seq, type", |row, piece| {
+        self.read_rows("session_message", "seq, type", |row, piece| {
             let position = cell_integer(row.get_ref(3)?);
             let kind = cell_text(row.get_ref(4)?);
             let ids = [("id", piece.id.as_str()), ("type", kind.as_str())];
             messages.push((position, piece.to_json("session_message", None, &ids)));
             Ok(())
         })?;
-        if !is_complete {
-            return Ok(None);
-        }
-
         messages.sort_by_key(|(position, _)| *position);
-        Ok(Some(messages.into_iter().map(|(_, message)| message).collect()))
+        Ok(messages.into_iter().map(|(_, message)| message).collect())
     }
 
     /// Reads the messages of versions 1, with their parts if the database has a table of parts.
-    /// `None` if there is no room for them.
-    fn read_old_messages(&mut self, has_parts: bool) -> Result<Option<Vec<String>>> {
-        let mut parts_by_message = PartsByMessage::new();
-        if has_parts {
-            let Some(parts) = self.read_old_parts()? else { return Ok(None) };
-            parts_by_message = parts;
-        }
+    fn read_old_messages(&self, has_parts: bool) -> Result<Vec<String>> {
+        let mut parts_by_message =
+            if has_parts { self.read_old_parts()? } else { PartsByMessage::new() };
         let session_id = self.session_id;
         let mut messages = Vec::new();
-        let is_complete = self.read_rows("message", "time_created", |row, piece| {
+        self.read_rows("message", "time_created", |row, piece| {
             let created = cell_integer(row.get_ref(3)?);
             let ids = [("id", piece.id.as_str()), ("sessionID", session_id)];
             let info = piece.to_json("message", Some(created), &ids);
             messages.push(OldMessage { created, id: piece.id, info });
             Ok(())
         })?;
-        if !is_complete {
-            return Ok(None);
-        }
         messages.sort();
 
         let mut whole = Vec::with_capacity(messages.len());
@@ -146,14 +120,14 @@ impl PieceReader<'_> {
             let info = missing_message(&ids, first_part);
             whole.push(message_with_parts(&info, &parts_in_order(parts)));
         }
-        Ok(Some(whole))
+        Ok(whole)
     }
 
-    /// Reads the parts of versions 1. `None` if there is no room for them.
-    fn read_old_parts(&mut self) -> Result<Option<PartsByMessage>> {
+    /// Reads the parts of versions 1.
+    fn read_old_parts(&self) -> Result<PartsByMessage> {
         let session_id = self.session_id;
         let mut parts = PartsByMessage::new();
-        let is_complete = self.read_rows("part", "message_id", |row, piece| {
+        self.read_rows("part", "message_id", |row, piece| {
             let message_id = cell_text(row.get_ref(3)?);
             let ids = [
                 ("id", piece.id.as_str()),
@@ -164,17 +138,17 @@ impl PieceReader<'_> {
             parts.entry(message_id).or_default().push((piece.id, part));
             Ok(())
         })?;
-        Ok(is_complete.then_some(parts))
+        Ok(parts)
     }
 
     /// Passes every piece of the session in a table to `take`, with its row. Its columns from 3 on
-    /// are `columns`. Returns false if it stopped because there is no more room.
+    /// are `columns`.
     fn read_rows(
-        &mut self,
+        &self,
         table: &str,
         columns: &str,
         mut take: impl FnMut(&Row<'_>, ReadPiece) -> Result<()>,
-    ) -> Result<bool> {
+    ) -> Result<()> {
         let sql = format!("SELECT {PIECE_COLUMNS}, {columns} FROM {table} WHERE session_id = ?1");
         let mut statement = self.connection.prepare(&sql)?;
         let bound = self.limit.smallest_left_out();
@@ -184,36 +158,36 @@ impl PieceReader<'_> {
             let piece = read_piece(row)?;
             let data = row.get_ref(2)?;
             let is_left_out = data == ValueRef::Null && piece.bytes > 0;
-            match self.room.checked_sub(piece.document_bytes()) {
-                Some(room) => self.room = room,
-                None => return Ok(false),
-            }
             let data = if is_left_out { None } else { Some(cell_bytes(data).to_vec()) };
             take(row, ReadPiece { id: piece.id, bytes: piece.bytes, data })?;
         }
-        Ok(true)
+        Ok(())
     }
+}
 
-    /// Returns the sizes of all pieces of the session.
-    fn collect_pieces(&self, tables: MessageTables) -> Result<Vec<Piece>> {
-        let tables: &[&str] = match tables {
-            MessageTables::Old { has_parts: true } => &["message", "part"],
-            MessageTables::Old { has_parts: false } => &["message"],
-            MessageTables::New => &["session_message"],
-        };
-        let mut pieces = Vec::new();
-        for table in tables {
-            let sql = format!(
-                "SELECT CAST(id AS TEXT), octet_length(data) FROM {table} WHERE session_id = ?1"
-            );
-            let mut statement = self.connection.prepare(&sql)?;
-            let mut rows = statement.query([self.session_id])?;
-            while let Some(row) = rows.next()? {
-                pieces.push(read_piece(row)?);
-            }
+/// Returns the sizes of all pieces of a session.
+fn collect_pieces(
+    connection: &Connection,
+    session_id: &str,
+    tables: MessageTables,
+) -> Result<Vec<Piece>> {
+    let tables: &[&str] = match tables {
+        MessageTables::Old { has_parts: true } => &["message", "part"],
+        MessageTables::Old { has_parts: false } => &["message"],
+        MessageTables::New => &["session_message"],
+    };
+    let mut pieces = Vec::new();
+    for table in tables {
+        let sql = format!(
+            "SELECT CAST(id AS TEXT), octet_length(data) FROM {table} WHERE session_id = ?1"
+        );
+        let mut statement = connection.prepare(&sql)?;
+        let mut rows = statement.query([session_id])?;
+        while let Some(row) = rows.next()? {
+            pieces.push(read_piece(row)?);
         }
-        Ok(pieces)
     }
+    Ok(pieces)
 }
 
 /// Reads the id and the size of a piece from the first two columns of a row.

@@ -11,16 +11,15 @@
 use schemas::{Confidence, EventType};
 
 use super::events::{
-    OpencodeCall, append_attachment, machine_subtype, message_identity, oversized_bytes,
-    push_error, push_usage,
+    OpencodeCall, append_attachment, machine_subtype, message_identity, oversized_bytes, push_usage,
 };
 use super::record::{is_unreadable, push_unreadable, report_damage, report_missing_field};
 use crate::provider::format::RecordOutcome;
 use crate::provider::shared::arguments::Arguments;
-use crate::provider::shared::chat;
 use crate::provider::shared::database::size_limit::push_oversized;
+use crate::provider::shared::{chat, drift};
 use crate::stream::{DecodedEvent, RecordAt, Stream};
-use crate::text::json::{JsonFields, Parser, Value, string_value};
+use crate::text::json::{JsonFields, Parser, Value};
 use crate::text::render;
 
 /// Known types that become a notification of their fields.
@@ -153,7 +152,7 @@ fn mention_in_prompt(attachment: Value<'_>) -> Option<&str> {
 fn decode_shell_command(message: Value<'_>, text: &mut String, out: &mut Stream) {
     out.push_prompt(&format!("!{}", message.text("command").unwrap_or("")));
     let output = message.object("output").and_then(|output| output.text("output"));
-    let exit_code = message.int("exit").and_then(|code| i32::try_from(code).ok());
+    let exit_code = message.int32("exit");
     if output.is_none() && exit_code.is_none() {
         return;
     }
@@ -187,10 +186,7 @@ fn decode_response(message: Value<'_>, content: &[Value<'_>], text: &mut String,
             }
             "tool" => decode_tool(*part, text, out),
             kind => {
-                out.count_unknown("block", kind);
-                text.clear();
-                render::append_notification(*part, &["type"], text);
-                push_notification(kind, text, out);
+                drift::push_unknown_block(kind, *part, out);
             }
         }
     }
@@ -211,14 +207,8 @@ fn decode_response(message: Value<'_>, content: &[Value<'_>], text: &mut String,
 fn decode_tool(part: Value<'_>, text: &mut String, out: &mut Stream) {
     let state = part.object("state");
     let time = part.object("time");
-    let mut arguments = Arguments::default();
-    if let Some(input) = state.and_then(|state| state.field("input")) {
-        match string_value(input) {
-            // Arguments that were still being written.
-            Some(raw) => arguments.read_json_text(raw, &mut Parser::default()),
-            None => arguments.read_value(input),
-        }
-    }
+    let arguments =
+        Arguments::of_input(state.and_then(|state| state.field("input")), &mut Parser::default());
     let call = OpencodeCall {
         tool_name: part.text("name"),
         tool_call_id: part.non_empty("id"),
@@ -268,5 +258,5 @@ fn push_failure(subtype: &str, error: Value<'_>, text: &mut String, out: &mut St
         Some(words) => text.push_str(words),
         None => render::append_notification(error, &["type"], text),
     }
-    push_error(subtype, text, out);
+    out.push_notice(subtype, text, Some(true));
 }

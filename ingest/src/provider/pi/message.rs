@@ -5,7 +5,7 @@ use schemas::{EventType, Usage};
 
 use crate::provider::openclaw::gateway::{self, QueuedMessages};
 use crate::provider::shared::arguments::Arguments;
-use crate::provider::shared::prompt;
+use crate::provider::shared::{drift, prompt};
 use crate::stream::{DecodedEvent, Stream};
 use crate::text::json::{JsonFields, Value, string_value};
 use crate::text::render;
@@ -27,7 +27,7 @@ pub(in crate::provider) fn decode_message(
             let subtype = message.non_empty("model").unwrap_or("openclaw");
             append_content(message, text);
             render::truncate_notification(text);
-            push_notification(subtype, text, None, out);
+            out.push_notification(subtype, text);
         }
         "assistant" => decode_response(message, text, out),
         "toolResult" => decode_tool_result(message, text, out),
@@ -44,7 +44,7 @@ pub(in crate::provider) fn decode_message(
                 render::append_notification(message, &["role", "customType", "timestamp"], text);
             }
             render::truncate_notification(text);
-            push_notification(message.non_empty("customType").unwrap_or(role), text, None, out);
+            out.push_notification(message.non_empty("customType").unwrap_or(role), text);
         }
     }
 }
@@ -59,8 +59,7 @@ pub(in crate::provider) fn append_content(message: Value<'_>, out: &mut String) 
         render::begin_new_line(out);
         match block.text("data") {
             Some(data) => {
-                let kind = block.text("mimeType").unwrap_or("binary");
-                out.push_str(&format!("[{kind} {} bytes]", data.len() / 4 * 3));
+                render::append_binary_summary(block.text("mimeType"), Some(data), out);
             }
             None => render::append_block(block, out),
         }
@@ -70,14 +69,8 @@ pub(in crate::provider) fn append_content(message: Value<'_>, out: &mut String) 
 /// Pushes the tokens that `record` counts, if any.
 pub(super) fn push_usage(record: Value<'_>, request_id: Option<&str>, out: &mut Stream) {
     let Some(counts) = record.object("usage") else { return };
-    let usage = read_usage(counts);
-    if usage.total() > 0 {
-        let cost = counts.object("cost").and_then(|cost| cost.cost("total"));
-        out.push(
-            EventType::TokenUsage,
-            DecodedEvent { usage, cost, request_id, ..DecodedEvent::default() },
-        );
-    }
+    let cost = counts.object("cost").and_then(|cost| cost.cost("total"));
+    out.push_usage(read_usage(counts), cost, request_id);
 }
 
 /// Reads token counts. The input excludes the cache, the output includes the reasoning.
@@ -93,19 +86,12 @@ pub(in crate::provider) fn read_usage(usage: Value<'_>) -> Usage {
     }
 }
 
-/// Pushes a notification.
-fn push_notification(subtype: &str, text: &str, is_error: Option<bool>, out: &mut Stream) {
-    let decoded =
-        DecodedEvent { subtype: Some(subtype), text, is_error, ..DecodedEvent::default() };
-    out.push(EventType::Notification, decoded);
-}
-
 /// Decodes a message in the user's role: a prompt, or text that no user typed.
 fn decode_user_message(message: Value<'_>, is_openclaw: bool, text: &mut String, out: &mut Stream) {
     append_content(message, text);
     let provenance = message.object("provenance").and_then(|origin| origin.non_empty("kind"));
     if let Some(kind @ ("internal_system" | "inter_session")) = provenance {
-        return push_notification(kind, text, None, out);
+        return out.push_notification(kind, text);
     }
     push_user_text(text, is_openclaw, out);
 }
@@ -118,20 +104,20 @@ pub(in crate::provider) fn push_user_text(text: &str, is_openclaw: bool, out: &m
 
     let (context, typed) = gateway::split_inbound(text);
     if !context.is_empty() {
-        push_notification("inbound_context", context, None, out);
+        out.push_notification("inbound_context", context);
         if typed.is_empty() {
             return;
         }
     }
     if let Some(QueuedMessages { title, messages }) = QueuedMessages::parse(typed) {
-        push_notification("inbound_context", title, None, out);
+        out.push_notification("inbound_context", title);
         for message in messages {
             push_user_text(message, is_openclaw, out);
         }
         return;
     }
     match gateway::machine_subtype(typed) {
-        Some(subtype) => push_notification(subtype, typed, None, out),
+        Some(subtype) => out.push_notification(subtype, typed),
         None => push_prompt(typed, out),
     }
 }
@@ -140,7 +126,7 @@ pub(in crate::provider) fn push_user_text(text: &str, is_openclaw: bool, out: &m
 fn push_prompt(text: &str, out: &mut Stream) {
     match SkillPrompt::parse(text) {
         Some(SkillPrompt { name, body, words }) => {
-            push_notification("skill", body, None, out);
+            out.push_notification("skill", body);
             prompt::push_prompt(format!("/skill:{name} {words}").trim_end(), true, out);
         }
         None => prompt::push_prompt(text, true, out),
@@ -173,13 +159,13 @@ fn decode_command(message: Value<'_>, text: &mut String, out: &mut Stream) {
     let mark = if message.flag("excludeFromContext") == Some(true) { "!!" } else { "!" };
     let typed = format!("{mark}{}", message.text("command").unwrap_or(""));
     out.begin_turn();
-    out.push(EventType::User, DecodedEvent { text: &typed, ..DecodedEvent::default() });
+    out.push_text(EventType::User, &typed);
 
     text.push_str(message.text("output").unwrap_or(""));
     if message.flag("cancelled") == Some(true) {
         text.push_str("\n[cancelled]");
     }
-    let exit_code = message.int("exitCode").and_then(|code| i32::try_from(code).ok());
+    let exit_code = message.int32("exitCode");
     let decoded = DecodedEvent {
         subtype: Some("bash_output"),
         text: text.trim_start_matches('\n'),
@@ -207,13 +193,12 @@ fn decode_response(message: Value<'_>, text: &mut String, out: &mut Stream) {
         decode_block(*part, text, out);
     }
     if content_text.is_some() || (blocks.is_empty() && error.is_none()) {
-        let decoded = DecodedEvent { text: content_text.unwrap_or(""), ..DecodedEvent::default() };
-        out.push(EventType::Message, decoded);
+        out.push_text(EventType::Message, content_text.unwrap_or(""));
     }
 
     if let Some(error) = error {
         let subtype = failed_stop.unwrap_or("error");
-        push_notification(subtype, error, (subtype == "error").then_some(true), out);
+        out.push_notice(subtype, error, (subtype == "error").then_some(true));
     }
     push_usage(message, message.non_empty("responseId"), out);
 }
@@ -224,7 +209,7 @@ fn decode_block(block: Value<'_>, text: &mut String, out: &mut Stream) {
     match block.text("type").unwrap_or("block") {
         "text" => {
             let text = block.text("text").unwrap_or("");
-            out.push(EventType::Message, DecodedEvent { text, ..DecodedEvent::default() });
+            out.push_text(EventType::Message, text);
         }
         "thinking" => {
             match (block.non_empty("thinking"), block.non_empty("thinkingSignature")) {
@@ -233,24 +218,14 @@ fn decode_block(block: Value<'_>, text: &mut String, out: &mut Stream) {
                 }
                 (thinking, _) => text.push_str(thinking.unwrap_or("")),
             }
-            out.push(EventType::Reasoning, DecodedEvent { text, ..DecodedEvent::default() });
+            out.push_text(EventType::Reasoning, text);
         }
         "toolCall" => {
-            let mut arguments = Arguments::default();
-            if let Some(input) = block.field("arguments") {
-                arguments.read_value(input);
-            }
-            let decoded = DecodedEvent {
-                tool_name: block.non_empty("name"),
-                tool_call_id: block.non_empty("id"),
-                ..arguments.decoded()
-            };
-            out.push(EventType::ToolCall, decoded);
+            let arguments = Arguments::of_value(block.field("arguments"));
+            arguments.push_call(block.non_empty("name"), block.non_empty("id"), out);
         }
         kind => {
-            out.count_unknown("block", kind);
-            render::append_notification(block, &["type"], text);
-            push_notification(kind, text, None, out);
+            drift::push_unknown_block(kind, block, out);
         }
     }
 }
@@ -260,8 +235,7 @@ fn decode_tool_result(message: Value<'_>, text: &mut String, out: &mut Stream) {
     append_content(message, text);
     let details = message.object("details");
     let exit_code = details
-        .and_then(|details| details.int("exitCode"))
-        .and_then(|code| i32::try_from(code).ok())
+        .and_then(|details| details.int32("exitCode"))
         .or_else(|| parse_exit_code(text.as_str()));
     let is_error = message.flag("isError") == Some(true)
         || exit_code.is_some_and(|code| code != 0)

@@ -14,8 +14,8 @@ pub(super) mod message;
 
 use std::path::PathBuf;
 
+use schemas::Provider;
 use schemas::event::Relation;
-use schemas::{EventType, Provider};
 use serde_json::Value as Json;
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -26,7 +26,7 @@ use crate::provider::format::{
 };
 use crate::provider::shared::identity::is_uuid;
 use crate::stream::tree::ROOT;
-use crate::stream::{DecodedEvent, RecordAt, Stream, TitleFrom, parse_micros};
+use crate::stream::{RecordAt, Stream, TitleFrom, parse_micros};
 use crate::text::json::{JsonFields, Value};
 use crate::text::render;
 
@@ -35,7 +35,7 @@ use crate::text::render;
 pub(super) const FORMAT: LogFormat = LogFormat {
     provider: Provider::Pi,
     has_unique_ids: true,
-    decoder_version: 2,
+    decoder_version: 3,
     roots: log_roots,
     sniff: claim_log,
     quirks: Quirks { is_named_by_start: true, ..Quirks::NONE },
@@ -69,13 +69,10 @@ pub(super) fn claim_engine_log(head: &LogHead<'_>, provider: Provider) -> Option
         first.is_some_and(|first| parse_micros(first["timestamp"].as_str()) >= start);
     let relation = if is_continuation { Relation::ContinuedFrom } else { Relation::ForkedFrom };
     Some(SessionClaim {
-        provider,
-        native_id: native_id.to_owned(),
-        agent_id: None,
         parent: parent.map(str::to_owned),
         relation: parent.map(|_| relation),
         first_record: first.map(first_identity),
-        first_response: None,
+        ..SessionClaim::new(provider, native_id)
     })
 }
 
@@ -239,9 +236,7 @@ impl PiDecoder {
 
         render::truncate_notification(text);
         let is_error = subtype.ends_with("-error").then_some(true);
-        let decoded =
-            DecodedEvent { subtype: Some(subtype), text, is_error, ..DecodedEvent::default() };
-        out.push(EventType::Notification, decoded);
+        out.push_notice(subtype, text, is_error);
         // A summary may be written by a model, which costs tokens.
         message::push_usage(entry, None, out);
     }

@@ -68,24 +68,15 @@ fn claim_log(head: &LogHead<'_>) -> Option<SessionClaim> {
     let first_record = records
         .iter()
         .find_map(|record| record_identity(record["uuid"].as_str(), record["timestamp"].as_str()));
-    let claim = SessionClaim {
-        provider: Provider::Qwen,
-        native_id: String::new(),
-        agent_id: None,
-        parent: None,
-        relation: None,
-        first_record,
-        first_response: None,
-    };
     if first["isSidechain"] == true
         && let Some(agent) = first["agentId"].as_str()
     {
         return Some(SessionClaim {
-            native_id: format!("agent-{agent}"),
             agent_id: Some(agent.to_owned()),
             parent: Some(session.to_owned()),
             relation: Some(Relation::SubagentOf),
-            ..claim
+            first_record,
+            ..SessionClaim::new(Provider::Qwen, format!("agent-{agent}"))
         });
     }
 
@@ -100,7 +91,8 @@ fn claim_log(head: &LogHead<'_>) -> Option<SessionClaim> {
         (None, None) => None,
     };
     let parent = source.or(spawner).map(str::to_owned);
-    Some(SessionClaim { native_id: native_id.to_owned(), parent, relation, ..claim })
+    let claim = SessionClaim::new(Provider::Qwen, native_id);
+    Some(SessionClaim { parent, relation, first_record, ..claim })
 }
 
 /// Returns the text at `owner.key` of the first record that has one.
@@ -299,25 +291,14 @@ impl QwenDecoder {
             let is_thought = part.flag("thought") == Some(true);
             let kind = if is_thought { EventType::Reasoning } else { EventType::Message };
             if !text.is_empty() {
-                out.push(kind, DecodedEvent { text, ..DecodedEvent::default() });
+                out.push_text(kind, text);
             }
         } else if let Some(call) = part.object("functionCall") {
-            let mut arguments = Arguments::default();
-            if let Some(args) = call.field("args") {
-                arguments.read_value(args);
-            }
-            let decoded = DecodedEvent {
-                tool_name: call.text("name"),
-                tool_call_id: call.non_empty("id"),
-                ..arguments.decoded()
-            };
-            out.push(EventType::ToolCall, decoded);
+            let arguments = Arguments::of_value(call.field("args"));
+            arguments.push_call(call.text("name"), call.non_empty("id"), out);
         } else if part.object("inlineData").is_some() {
             render::append_block(part, &mut self.text);
-            out.push(
-                EventType::Message,
-                DecodedEvent { text: &self.text, ..DecodedEvent::default() },
-            );
+            out.push_text(EventType::Message, &self.text);
         } else {
             out.count_unknown("block", "part");
             render::append_notification(part, &[], &mut self.text);

@@ -1,14 +1,12 @@
 //! Decodes Qwen Code's `system` records: commands, titles, compactions, rewinds, and notes of the
 //! client (docs/formats.md#qwen-code).
 
-use schemas::EventType;
-
 use super::machine;
 use super::state::{ENVELOPE, QwenState, SlashCommand};
 use crate::provider::format::RecordOutcome;
 use crate::provider::shared::machine_text::is_client_command;
 use crate::provider::shared::prompt;
-use crate::stream::{DecodedEvent, Stream, TitleFrom};
+use crate::stream::{Stream, TitleFrom};
 use crate::text::json::{JsonFields, Value};
 use crate::text::render;
 
@@ -80,9 +78,7 @@ pub(super) fn decode_system_record(
         "at_command" => {
             render::append_notification(payload, &["userText"], text);
             let is_error = (payload.text("status") == Some("error")).then_some(true);
-            let decoded =
-                DecodedEvent { subtype: Some(subtype), text, is_error, ..DecodedEvent::default() };
-            out.push(EventType::Notification, decoded);
+            out.push_notice(subtype, text, is_error);
             return RecordOutcome::Events;
         }
         "chat_compression" => append_compression(payload, text),

@@ -11,7 +11,7 @@ use schemas::{Confidence, EventType, Usage};
 use serde::{Deserialize, Serialize};
 
 use crate::provider::format::RecordOutcome;
-use crate::stream::{DecodedEvent, Stream};
+use crate::stream::{DecodedEvent, Stream, push_bounded};
 use crate::text::json::{JsonFields, Value};
 use crate::text::render;
 
@@ -91,14 +91,15 @@ impl QwenTelemetry {
     }
 
     fn remember_call(&mut self, name: &str, event: Value<'_>) {
-        if self.tools.len() == MAX_CALLS {
-            self.tools.pop_front();
-        }
-        self.tools.push_back(FinishedCall {
-            name: name.to_owned(),
-            duration_ms: event.int("duration_ms"),
-            rejected: event.text("decision") == Some("reject"),
-        });
+        push_bounded(
+            &mut self.tools,
+            MAX_CALLS,
+            FinishedCall {
+                name: name.to_owned(),
+                duration_ms: event.int("duration_ms"),
+                rejected: event.text("decision") == Some("reject"),
+            },
+        );
     }
 
     /// Remembers an answered request until the record of its response follows.

@@ -1,7 +1,9 @@
 //! Extracts readable text, file paths and the command line from the arguments of a tool call.
 
-use crate::stream::DecodedEvent;
+use schemas::EventType;
+
 use crate::stream::tool_kind::PATCH_BEGIN;
+use crate::stream::{DecodedEvent, Stream};
 use crate::text::json::{JsonFields, Parser, Value, decode_embedded, string_value};
 use crate::text::render;
 
@@ -55,6 +57,45 @@ pub(crate) struct Arguments {
 }
 
 impl Arguments {
+    /// Reads arguments that are a JSON value; a string is text.
+    pub(crate) fn of_value(input: Option<Value<'_>>) -> Self {
+        let mut arguments = Self::default();
+        if let Some(input) = input {
+            arguments.read_value(input);
+        }
+        arguments
+    }
+
+    /// Reads arguments that are a JSON value, or a string with JSON or other text.
+    pub(crate) fn of_input(input: Option<Value<'_>>, parser: &mut Parser) -> Self {
+        match input.and_then(string_value) {
+            Some(text) => {
+                let mut arguments = Self::default();
+                arguments.read_json_text(text, parser);
+                arguments
+            }
+            None => Self::of_value(input),
+        }
+    }
+
+    /// Pushes a call that has only a name and an id besides its arguments, to the present step.
+    pub(crate) fn push_call(&self, name: Option<&str>, id: Option<&str>, out: &mut Stream) {
+        let decoded = DecodedEvent { tool_name: name, tool_call_id: id, ..self.decoded() };
+        out.push(EventType::ToolCall, decoded);
+    }
+
+    /// Pushes a call like [`Self::push_call`], to a given step.
+    pub(crate) fn push_call_in_step(
+        &self,
+        name: Option<&str>,
+        id: Option<&str>,
+        step: i32,
+        out: &mut Stream,
+    ) {
+        let decoded = DecodedEvent { tool_name: name, tool_call_id: id, ..self.decoded() };
+        out.push_in_step(EventType::ToolCall, step, decoded);
+    }
+
     /// Reads arguments that are a JSON value.
     pub(crate) fn read_value(&mut self, input: Value<'_>) {
         render::append_value(input, &mut self.text);

@@ -1,6 +1,7 @@
 //! Helpers that the decoders of several chat-shaped logs share: content parts with media behind
 //! URLs, numeric times, and exit codes in text (docs/formats.md#what-all-formats-share).
 
+use schemas::Usage;
 use simd_json::prelude::*;
 
 use crate::stream::parse_micros;
@@ -26,6 +27,13 @@ pub(crate) fn append_content(content: Value<'_>, out: &mut String) {
     }
 }
 
+/// Appends the content in a field of a message, if it has the field.
+pub(crate) fn append_field(message: Value<'_>, key: &str, out: &mut String) {
+    if let Some(content) = message.field(key) {
+        append_content(content, out);
+    }
+}
+
 /// Appends one content part.
 pub(crate) fn append_part(part: Value<'_>, out: &mut String) {
     match media_url(part) {
@@ -47,11 +55,7 @@ fn media_url(part: Value<'_>) -> Option<&str> {
 fn append_media(url: &str, out: &mut String) {
     let data = url.strip_prefix("data:").and_then(|data| data.split_once(";base64,"));
     match data {
-        Some((kind, base64)) => {
-            let padding = base64.bytes().rev().take(2).filter(|b| *b == b'=').count();
-            let bytes = (base64.len() / 4 * 3).saturating_sub(padding);
-            out.push_str(&format!("[{kind} {bytes} bytes]"));
-        }
+        Some((kind, base64)) => render::append_binary_summary(Some(kind), Some(base64), out),
         None => out.push_str(&format!("[{url}]")),
     }
 }
@@ -82,6 +86,17 @@ pub(crate) fn read_millis(object: Option<Value<'_>>, key: &str) -> Option<i64> {
 /// Returns the first whole number under one of several keys, in the order of `keys`.
 pub(crate) fn first_int(object: Value<'_>, keys: &[&str]) -> Option<i64> {
     keys.iter().find_map(|key| object.int(key))
+}
+
+/// Reads token counts with the names of Anthropic, whose input is without the cache.
+pub(crate) fn read_anthropic_usage(usage: Value<'_>) -> Usage {
+    Usage {
+        input: usage.int("input_tokens"),
+        output: usage.int("output_tokens"),
+        cache_read: usage.int("cache_read_input_tokens"),
+        cache_write: usage.int("cache_creation_input_tokens"),
+        ..Usage::default()
+    }
 }
 
 /// Parses the exit code that a line reports.

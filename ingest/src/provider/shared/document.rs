@@ -11,7 +11,7 @@ use serde_json::value::RawValue;
 use crate::provider::format::{RecordOutcome, RecordTally};
 use crate::source::lines::{LogLine, LogLines};
 use crate::stream::{RecordAt, Stream};
-use crate::text::json::{LineItem, Parser, Value, replace_lone_surrogates};
+use crate::text::json::{JsonFields, LineItem, Parser, Value, replace_lone_surrogates};
 
 /// The position of a record in its log.
 #[derive(Debug, Clone, Copy)]
@@ -41,6 +41,10 @@ pub(crate) struct DocumentLayout {
     /// Other fields of the document that are read.
     pub(crate) header: &'static [&'static str],
 }
+
+/// The layout of a document that is assembled from a database.
+pub(crate) const ASSEMBLED: DocumentLayout =
+    DocumentLayout { list: Some("messages"), header: &["info"] };
 
 /// A document split into its records and its wanted header fields.
 pub(crate) struct Document {
@@ -104,6 +108,15 @@ impl Document {
             }
         });
     }
+
+    /// Passes the fields of the session to `take`, if an assembled document has them.
+    pub(crate) fn with_info(&self, mut take: impl FnMut(Value<'_>)) {
+        self.with_header(|header| {
+            if let Some(info) = header.object("info") {
+                take(info);
+            }
+        });
+    }
 }
 
 /// Callback that decodes one record of a document, given its bytes.
@@ -129,6 +142,25 @@ pub(crate) fn for_each_record(
             LineItem::Problem(kind, _, message) => out.push_problem(at, kind, message),
         });
     }
+}
+
+/// Returns whether `is_wanted` accepts a record. Only records that contain `part` are decoded.
+pub(crate) fn has_record(
+    bytes: &[u8],
+    records: &[RecordSpan],
+    part: &str,
+    is_wanted: fn(Value<'_>) -> bool,
+) -> bool {
+    let mut parser = Parser::default();
+    records.iter().map(|span| span.record_bytes(bytes)).any(|raw| {
+        let mut is_found = false;
+        if memchr::memmem::find(raw, part.as_bytes()).is_some() {
+            parser.for_each_item(raw, &mut |item| {
+                is_found |= matches!(item, LineItem::Object(record, _) if is_wanted(record));
+            });
+        }
+        is_found
+    })
 }
 
 /// Returns whether a document is a list. Some editors put a byte order mark before it.
@@ -211,7 +243,7 @@ pub(crate) fn first_elements(text: &str, max_elements: usize) -> Vec<serde_json:
 /// Converts the bytes to text of the same length. Every byte that is not UTF-8 and every control
 /// character that JSON does not allow becomes a question mark, and half a surrogate pair the replacement
 /// character, so positions do not change.
-fn to_legible_text(bytes: &[u8]) -> Cow<'_, str> {
+pub(crate) fn to_legible_text(bytes: &[u8]) -> Cow<'_, str> {
     let has_controls = bytes.iter().copied().any(is_raw_control);
     if !has_controls && let Ok(text) = std::str::from_utf8(bytes) {
         return replace_lone_surrogates(text).map_or(Cow::Borrowed(text), Cow::Owned);

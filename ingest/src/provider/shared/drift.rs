@@ -5,6 +5,7 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::stream::Stream;
 use crate::text::json::Value;
+use crate::text::render;
 
 /// Maximum number of object shapes that are remembered.
 const MAX_SHAPES: usize = 1024;
@@ -14,6 +15,14 @@ pub(crate) fn count_unknown_type(kind: &str, known: &[&str], out: &mut Stream) {
     if known.binary_search(&kind).is_err() {
         out.count_unknown("record", kind);
     }
+}
+
+/// Counts a block of an unknown kind and pushes its fields as a notification.
+pub(crate) fn push_unknown_block(kind: &str, block: Value<'_>, out: &mut Stream) {
+    out.count_unknown("block", kind);
+    let mut text = String::new();
+    render::append_notification(block, &["type"], &mut text);
+    out.push_notification(kind, &text);
 }
 
 /// Counts the fields of an object that are not in `known`. Most objects have the same fields as an

@@ -2,7 +2,7 @@
 
 use schemas::EventType;
 
-use crate::stream::{DecodedEvent, Stream, TitleFrom};
+use crate::stream::{Stream, TitleFrom};
 
 /// Commands that say nothing about the session, even with arguments.
 const SETTING_COMMANDS: &[&str] = &["/model", "/compact"];
@@ -20,5 +20,5 @@ pub(crate) fn push_prompt(text: &str, starts_turn: bool, out: &mut Stream) {
             out.offer_title(TitleFrom::Prompt, text);
         }
     }
-    out.push(EventType::User, DecodedEvent { text, ..DecodedEvent::default() });
+    out.push_text(EventType::User, text);
 }

@@ -1,6 +1,7 @@
 //! Reads small files next to a log, which hold facts that the log does not record.
 
 use std::path::Path;
+use std::time::UNIX_EPOCH;
 
 use serde_json::Value as Json;
 
@@ -10,6 +11,12 @@ use crate::source::bounded_file::read_bounded_file;
 /// and if the content is not JSON.
 pub(crate) fn read_json(path: &Path, max_bytes: u64) -> Option<Json> {
     serde_json::from_slice(&read_bounded_file(path, max_bytes)?).ok()
+}
+
+/// Returns when a file was last changed, in microseconds since 1970.
+pub(crate) fn file_time(path: &Path) -> Option<i64> {
+    let modified = std::fs::metadata(path).ok()?.modified().ok()?;
+    i64::try_from(modified.duration_since(UNIX_EPOCH).ok()?.as_micros()).ok()
 }
 
 /// Returns whether a file is the metadata that the Entire CLI writes next to its copy of any

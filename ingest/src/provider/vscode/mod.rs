@@ -86,13 +86,8 @@ fn claim_log(head: &LogHead<'_>) -> Option<SessionClaim> {
 fn claim_chat(head: &LogHead<'_>, id: Option<&str>, requests: &Json) -> SessionClaim {
     let id = id.filter(|id| !id.is_empty()).unwrap_or_else(|| head.file_stem());
     SessionClaim {
-        provider: Provider::VsCode,
-        native_id: id.to_owned(),
-        agent_id: None,
-        parent: None,
-        relation: None,
         first_record: requests[0]["requestId"].as_str().map(|id| request_identity(id, 0)),
-        first_response: None,
+        ..SessionClaim::new(Provider::VsCode, id)
     }
 }
 

@@ -16,7 +16,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::tool::{ToolRounds, markdown_text, push_invocation};
 use crate::provider::shared::chat;
 use crate::provider::shared::file_uri::file_uri_path;
-use crate::stream::{DecodedEvent, RecordAt, Stream};
+use crate::stream::{RecordAt, Stream};
 use crate::text::json::{JsonFields, Parser, Value, string_value};
 use crate::text::render;
 
@@ -134,7 +134,7 @@ impl RequestDecoder {
         }
         if !self.text.is_empty() {
             render::truncate_notification(&mut self.text);
-            push_notification("attachments", &self.text, None, out);
+            out.push_notification("attachments", &self.text);
         }
     }
 
@@ -186,7 +186,7 @@ impl RequestDecoder {
                     }
                     self.text.clear();
                     render::append_notification(*part, &["kind"], &mut self.text);
-                    push_notification(kind, &self.text, None, out);
+                    out.push_notification(kind, &self.text);
                 }
             }
         }
@@ -209,14 +209,14 @@ impl RequestDecoder {
 
     fn flush_answer(&mut self, out: &mut Stream) {
         let text = self.answer.trim();
-        out.push(EventType::Message, DecodedEvent { text, ..DecodedEvent::default() });
+        out.push_text(EventType::Message, text);
         self.answer.clear();
     }
 
     fn flush_reasoning(&mut self, out: &mut Stream) {
         let text = self.reasoning.trim();
         if !text.is_empty() {
-            out.push(EventType::Reasoning, DecodedEvent { text, ..DecodedEvent::default() });
+            out.push_text(EventType::Reasoning, text);
         }
         self.reasoning.clear();
     }
@@ -228,9 +228,9 @@ impl RequestDecoder {
         if let Some(error) = error {
             self.text.clear();
             render::append_notification(error, &["responseIsFiltered"], &mut self.text);
-            push_notification("error", &self.text, Some(true), out);
+            out.push_notice("error", &self.text, Some(true));
         } else if state == Some(CANCELLED) || request.flag("isCanceled") == Some(true) {
-            push_notification("interrupted", "The user stopped the response.", None, out);
+            out.push_notification("interrupted", "The user stopped the response.");
         }
     }
 }
@@ -313,13 +313,8 @@ fn push_usage(
         output: count(&["outputTokens", "completionTokens"]),
         ..Usage::default()
     };
-    if usage.total() > 0 {
-        let request_id = request.non_empty("responseId").or_else(|| request.non_empty("requestId"));
-        out.push(
-            EventType::TokenUsage,
-            DecodedEvent { usage, request_id, ..DecodedEvent::default() },
-        );
-    }
+    let request_id = request.non_empty("responseId").or_else(|| request.non_empty("requestId"));
+    out.push_usage(usage, None, request_id);
 }
 
 /// Appends the name of a file or symbol inside the text of an answer.
@@ -341,12 +336,6 @@ fn append_reference(part: Value<'_>, answer: &mut String) {
         answer.push_str(&shown);
         answer.push('`');
     }
-}
-
-fn push_notification(subtype: &str, text: &str, is_error: Option<bool>, out: &mut Stream) {
-    let decoded =
-        DecodedEvent { subtype: Some(subtype), text, is_error, ..DecodedEvent::default() };
-    out.push(EventType::Notification, decoded);
 }
 
 /// Returns the identity of a run of the parts of a response, by its number in the request.

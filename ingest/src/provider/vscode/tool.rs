@@ -96,24 +96,19 @@ pub(super) fn push_invocation(
     let name = made.and_then(|made| made.non_empty("name")).or_else(|| part.text("toolId"));
     let data = part.object("toolSpecificData");
 
-    let mut arguments = Arguments::default();
-    match made.and_then(|made| made.field("arguments")) {
-        Some(made) => match string_value(made) {
-            Some(text) => arguments.read_json_text(text, inner),
-            None => arguments.read_value(made),
-        },
-        None => read_shown_arguments(part, data, &mut arguments),
+    let input = made.and_then(|made| made.field("arguments"));
+    let mut arguments = Arguments::of_input(input, inner);
+    if input.is_none() {
+        read_shown_arguments(part, data, &mut arguments);
     }
-    let decoded = DecodedEvent { tool_name: name, tool_call_id: id, ..arguments.decoded() };
-    out.push(EventType::ToolCall, decoded);
+    arguments.push_call(name, id, out);
 
     let is_refused = is_refused(part);
     if part.flag("isComplete") == Some(false) && !is_refused {
         return;
     }
     let terminal = data.and_then(|data| data.object("terminalCommandState"));
-    let exit_code = terminal.and_then(|state| state.int("exitCode"));
-    let exit_code = exit_code.and_then(|code| i32::try_from(code).ok());
+    let exit_code = terminal.and_then(|state| state.int32("exitCode"));
     let details = part.object("resultDetails");
     let is_error = details.and_then(|details| details.flag("isError")) == Some(true)
         || exit_code.is_some_and(|code| code != 0)

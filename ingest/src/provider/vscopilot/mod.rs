@@ -16,7 +16,6 @@
 
 mod span;
 
-use std::collections::VecDeque;
 use std::path::PathBuf;
 
 use schemas::{EventType, Provider};
@@ -30,7 +29,7 @@ use crate::provider::format::{
     state_json,
 };
 use crate::provider::shared::arguments::Arguments;
-use crate::stream::{DecodedEvent, RecordAt, Stream};
+use crate::stream::{DecodedEvent, RecentIds, RecordAt, Stream};
 use crate::text::json::{JsonFields, Parser, Value, string_value};
 use crate::text::render;
 
@@ -81,13 +80,8 @@ fn claim_log(head: &LogHead<'_>) -> Option<SessionClaim> {
         span_identity(trace, span["spanId"].as_str().unwrap_or(""))
     });
     Some(SessionClaim {
-        provider: Provider::VsCopilot,
-        native_id: conversation.unwrap_or_else(|| head.file_stem()).to_owned(),
-        agent_id: None,
-        parent: None,
-        relation: None,
         first_record,
-        first_response: None,
+        ..SessionClaim::new(Provider::VsCopilot, conversation.unwrap_or_else(|| head.file_stem()))
     })
 }
 
@@ -122,9 +116,9 @@ const MAX_REMEMBERED: usize = 256;
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct VsCopilotState {
     /// Hashes of the turns whose prompt was decoded. Every request of a turn repeats the prompt.
-    prompts: VecDeque<u64>,
+    prompts: RecentIds<MAX_REMEMBERED>,
     /// Hashes of call ids. A call is recorded in the answer and again in its execution.
-    calls: VecDeque<u64>,
+    calls: RecentIds<MAX_REMEMBERED>,
 }
 
 /// Decoder of one log.
@@ -252,7 +246,7 @@ impl VsCopilotDecoder {
         });
 
         let turn = span.attribute_text("copilot_chat.root_request_id").unwrap_or(&prompt);
-        if !prompt.is_empty() && remember_id(Some(turn), &mut state.prompts) {
+        if !prompt.is_empty() && state.prompts.add_new(Some(turn)) {
             out.push_prompt(&prompt);
         }
     }
@@ -261,14 +255,13 @@ impl VsCopilotDecoder {
     fn decode_tool(&mut self, span: &TraceSpan<'_>, out: &mut Stream) {
         let tool_name = span.attribute_text("gen_ai.tool.name");
         let tool_call_id = span.attribute_text("gen_ai.tool.call.id");
-        if remember_id(tool_call_id, &mut self.state.calls) {
+        if self.state.calls.add_new(tool_call_id) {
             let arguments = parse_arguments(
                 tool_name,
                 span.attribute_value("gen_ai.tool.call.arguments"),
                 &mut self.inner,
             );
-            let decoded = DecodedEvent { tool_name, tool_call_id, ..arguments.decoded() };
-            out.push(EventType::ToolCall, decoded);
+            arguments.push_call(tool_name, tool_call_id, out);
         }
 
         let result = span.attribute_value("gen_ai.tool.call.result");
@@ -302,7 +295,7 @@ struct AnswerDecoder<'d> {
     /// Time of the events in microseconds.
     timestamp: Option<i64>,
     /// Hashes of the ids of calls that were already decoded.
-    calls: &'d mut VecDeque<u64>,
+    calls: &'d mut RecentIds<MAX_REMEMBERED>,
     /// Buffer for the text of the current event.
     text: &'d mut String,
     /// Parser for JSON inside strings.
@@ -338,7 +331,7 @@ impl AnswerDecoder<'_> {
     /// Pushes a call, unless an earlier record held it.
     fn push_new_call(&mut self, part: Value<'_>, out: &mut Stream) {
         let tool_call_id = part.non_empty("id");
-        if !remember_id(tool_call_id, self.calls) {
+        if !self.calls.add_new(tool_call_id) {
             return;
         }
         let tool_name = part.text("name");
@@ -351,29 +344,9 @@ impl AnswerDecoder<'_> {
 
 /// Decodes the arguments of a tool, which are JSON in a string. A patch may lack its first line.
 fn parse_arguments(tool: Option<&str>, value: Option<Value<'_>>, parser: &mut Parser) -> Arguments {
-    let mut arguments = Arguments::default();
-    if let Some(value) = value {
-        match string_value(value) {
-            Some(text) => arguments.read_json_text(text, parser),
-            None => arguments.read_value(value),
-        }
-    }
+    let mut arguments = Arguments::of_input(value, parser);
     if tool == Some("apply_patch") {
         arguments.add_patch_files();
     }
     arguments
-}
-
-/// Remembers an id. Returns true if it is new. A missing id is always new.
-fn remember_id(id: Option<&str>, seen: &mut VecDeque<u64>) -> bool {
-    let Some(id) = id else { return true };
-    let hash = xxh3_64(id.as_bytes());
-    if seen.contains(&hash) {
-        return false;
-    }
-    if seen.len() == MAX_REMEMBERED {
-        seen.pop_front();
-    }
-    seen.push_back(hash);
-    true
 }

@@ -16,7 +16,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::provider::format::RecordOutcome;
 use crate::provider::shared::arguments::Arguments;
-use crate::provider::shared::chat;
+use crate::provider::shared::{chat, drift};
 use crate::stream::{DecodedEvent, RecordAt, Stream};
 use crate::text::json::{JsonFields, Value, string_value};
 use crate::text::render;
@@ -40,10 +40,10 @@ impl ZedDecoder {
     /// Reads the fields of a thread that its messages need.
     pub(super) fn begin(&mut self, start: Option<i64>, info: Value<'_>) {
         self.start = start;
-        let total = info.object("total_usage").map(read_usage).unwrap_or_default();
+        let total = info.object("total_usage").map(chat::read_anthropic_usage).unwrap_or_default();
         self.has_total = total.total() > 0;
         for (prompt, usage) in fields_of(info.object("usage")) {
-            self.usage.insert(prompt.to_owned(), read_usage(usage));
+            self.usage.insert(prompt.to_owned(), chat::read_anthropic_usage(usage));
         }
     }
 
@@ -72,7 +72,7 @@ impl ZedDecoder {
                 }
                 self.text.clear();
                 render::append_notification(body, &["role"], &mut self.text);
-                push_notification(role, &self.text, out);
+                out.push_notification(role, &self.text);
             }
         }
         RecordOutcome::Events
@@ -97,14 +97,14 @@ impl ZedDecoder {
                     }
                 }
                 ("Image", _) => self.text.push_str("[image]"),
-                (kind, value) => push_unknown_block(kind, value, out),
+                (kind, value) => drift::push_unknown_block(kind, value, out),
             }
         }
         if !self.text.trim().is_empty() {
             out.push_prompt(&self.text);
         }
         if !mentioned.is_empty() {
-            push_notification("attachments", &mentioned, out);
+            out.push_notification("attachments", &mentioned);
         }
         let usage = id.and_then(|id| self.usage.get(id)).filter(|usage| usage.total() > 0);
         if let Some(usage) = usage.filter(|_| !self.has_total) {
@@ -131,8 +131,7 @@ impl ZedDecoder {
                         string_value(value).or_else(|| value.text("data")).map_or(0, str::len);
                     self.text.clear();
                     self.text.push_str(&format!("[encrypted reasoning, {bytes} bytes]"));
-                    let decoded = DecodedEvent { text: &self.text, ..DecodedEvent::default() };
-                    out.push(EventType::Reasoning, decoded);
+                    out.push_text(EventType::Reasoning, &self.text);
                     continue;
                 }
                 "ToolUse" => {
@@ -140,13 +139,13 @@ impl ZedDecoder {
                     continue;
                 }
                 kind => {
-                    push_unknown_block(kind, value, out);
+                    drift::push_unknown_block(kind, value, out);
                     continue;
                 }
             };
             let text = string_value(value).or_else(|| value.text("text")).unwrap_or("");
             if !text.trim().is_empty() {
-                out.push(event, DecodedEvent { text, ..DecodedEvent::default() });
+                out.push_text(event, text);
             }
         }
         for call in body.items("tool_uses") {
@@ -233,33 +232,5 @@ fn push_call(call: Value<'_>, out: &mut Stream) {
         (None, Some(text)) => arguments.read_plain_text(text),
         (None, None) => {}
     }
-    let decoded = DecodedEvent {
-        tool_name: call.text("name"),
-        tool_call_id: call.non_empty("id"),
-        ..arguments.decoded()
-    };
-    out.push(EventType::ToolCall, decoded);
-}
-
-fn push_unknown_block(kind: &str, value: Value<'_>, out: &mut Stream) {
-    out.count_unknown("block", kind);
-    let mut text = String::new();
-    render::append_notification(value, &["type"], &mut text);
-    push_notification(kind, &text, out);
-}
-
-fn push_notification(subtype: &str, text: &str, out: &mut Stream) {
-    let decoded = DecodedEvent { subtype: Some(subtype), text, ..DecodedEvent::default() };
-    out.push(EventType::Notification, decoded);
-}
-
-/// Reads token counts. The input is without the cache.
-pub(super) fn read_usage(usage: Value<'_>) -> Usage {
-    Usage {
-        input: usage.int("input_tokens"),
-        output: usage.int("output_tokens"),
-        cache_read: usage.int("cache_read_input_tokens"),
-        cache_write: usage.int("cache_creation_input_tokens"),
-        ..Usage::default()
-    }
+    arguments.push_call(call.text("name"), call.non_empty("id"), out);
 }

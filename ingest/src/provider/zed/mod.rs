@@ -23,10 +23,11 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value as Json, json};
 
-use self::message::{ZedDecoder, read_usage};
+use self::message::ZedDecoder;
 use crate::provider::format::{
     AgentFolders, LogFormat, LogHead, LogReader, Platform, Quirks, RecordTally, SessionClaim,
 };
+use crate::provider::shared::chat;
 use crate::provider::shared::database::cells::{
     cell_bytes, cell_text, read_columns, read_table_names, select_cells,
 };
@@ -36,11 +37,11 @@ use crate::provider::shared::database::listing::{
     ListedTable, ListedTables, TableGeneration, list_sessions,
 };
 use crate::provider::shared::database::tables::{
-    assembled_session, claim_stored, missing_session, split_session_path,
+    claim_stored, missing_session, session_list, split_session_path,
 };
-use crate::provider::shared::document::{self, Document, DocumentLayout};
+use crate::provider::shared::document::{self, ASSEMBLED, Document};
 use crate::provider::shared::identity::begin_header_record;
-use crate::source::assembly::{Assembly, SessionList};
+use crate::source::assembly::Assembly;
 use crate::source::container::MAX_DOCUMENT_BYTES;
 use crate::stream::{DecodedEvent, Stream, TitleFrom, parse_micros};
 use crate::text::json::{JsonFields, Value};
@@ -90,24 +91,17 @@ const ASSEMBLY: Assembly = Assembly {
     sessions: |database| {
         let listing =
             query_database(database, AGENT, |connection| list_sessions(connection, &TABLES))?;
-        let sessions = listing.sessions.iter();
-        let sessions = sessions.map(|session| assembled_session(database, session)).collect();
-        Ok(SessionList { sessions, defects: listing.defects })
+        Ok(session_list(database, listing))
     },
     find_defect: |database| find_unread_rows(database, AGENT),
     assemble: assemble_thread,
 };
 
-const LAYOUT: DocumentLayout = DocumentLayout { list: Some("messages"), header: &["info"] };
-
 fn log_roots(places: &AgentFolders<'_>) -> Vec<PathBuf> {
     let data = match places.platform() {
         Platform::Linux => places.data_path("zed"),
         Platform::MacOs => places.application_path("Zed"),
-        Platform::Windows => {
-            let folder = places.env_path("LOCALAPPDATA");
-            folder.unwrap_or_else(|| places.home_path("AppData/Local")).join("Zed")
-        }
+        Platform::Windows => places.local_path("Zed"),
     };
     let flatpak = places.home_path(".var/app/dev.zed.Zed/data/zed");
     vec![data.join(DATABASE), flatpak.join(DATABASE)]
@@ -225,19 +219,15 @@ fn decompress(data: &[u8]) -> io::Result<Vec<u8>> {
 
 /// Claims a thread by the name of its store.
 fn claim_log(head: &LogHead<'_>) -> Option<SessionClaim> {
-    let info = head.document()?.get("info").filter(|info| info["store"] == STORE)?;
+    let info = head.stored_info(STORE)?;
     let id = info["id"].as_str()?;
     Some(claim_stored(Provider::Zed, id, &info["parent_id"]))
 }
 
 fn decode_log(bytes: &[u8], out: &mut Stream, tally: &mut RecordTally) {
-    let thread = Document::read(bytes, &LAYOUT, out, tally);
+    let thread = Document::read(bytes, &ASSEMBLED, out, tally);
     let mut decoder = ZedDecoder::default();
-    thread.with_header(|header| {
-        if let Some(info) = header.object("info") {
-            decode_header(info, &mut decoder, out);
-        }
-    });
+    thread.with_info(|info| decode_header(info, &mut decoder, out));
     document::for_each_record(bytes, &thread.records, out, tally, &mut |message, raw, at, out| {
         decoder.decode_message(message, raw, at, out)
     });
@@ -257,7 +247,7 @@ fn decode_header(info: Value<'_>, decoder: &mut ZedDecoder, out: &mut Stream) {
     out.set_branch(info.text("branch"));
     out.set_model(info.object("model").and_then(|model| model.text("model")));
 
-    let usage = info.object("total_usage").map(read_usage).unwrap_or_default();
+    let usage = info.object("total_usage").map(chat::read_anthropic_usage).unwrap_or_default();
     if usage.total() > 0 {
         begin_header_record(updated, out);
         let decoded =

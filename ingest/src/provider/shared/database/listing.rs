@@ -39,7 +39,7 @@ pub(crate) struct ListedTables<'t> {
     pub(crate) generations: &'t [TableGeneration<'t>],
 }
 
-/// A table that names sessions. It has a column `id`.
+/// A table that names sessions. Its column `id` identifies a row, or its number if it has none.
 pub(crate) struct ListedTable<'t> {
     pub(crate) name: &'t str,
     /// The column with the id of the session.
@@ -65,7 +65,7 @@ const ADVICE: &str = "check it with `PRAGMA integrity_check` of sqlite3, and reb
     or `.recover`, or restore it from a copy";
 
 /// The sessions of a database, and its defects.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct DatabaseListing {
     /// The sessions, sorted by id.
     pub(crate) sessions: Vec<DatabaseSession>,
@@ -245,13 +245,15 @@ fn scan_table(
     take: &mut dyn FnMut(DatabaseSession, &Row<'_>) -> Result<()>,
 ) -> Result<TableScan> {
     let ListedTable { name, session, time, size, state } = table;
-    let known = if state.is_empty() { HashSet::new() } else { read_columns(connection, name)? };
+    let known = read_columns(connection, name)?;
+    let id = if known.contains("id") { "id" } else { "rowid" };
     let state: String = state
         .iter()
         .filter(|column| known.contains(**column))
         .map(|column| format!(", {column}"))
         .collect();
-    let sql = format!("SELECT {session}, {time}, {size}, rowid, id{state} FROM {name} NOT INDEXED");
+    let sql =
+        format!("SELECT {session}, {time}, {size}, rowid, {id}{state} FROM {name} NOT INDEXED");
     let mut statement = connection.prepare(&sql)?;
     let mut rows = statement.query([])?;
     let mut sums = RowSums::default();

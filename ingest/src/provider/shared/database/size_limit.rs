@@ -38,7 +38,7 @@ pub(crate) struct SizeLimit {
 
 impl SizeLimit {
     /// Leaves out only pieces that exceed a document by themselves.
-    pub(crate) fn of_one_piece() -> Self {
+    fn of_one_piece() -> Self {
         let smallest_left_out = Piece { bytes: MAX_DOCUMENT_BYTES + 1, id: String::new() };
         Self { smallest_left_out }
     }
@@ -73,7 +73,7 @@ impl SizeLimit {
 
 impl Piece {
     /// Upper bound for the bytes of the piece in a document.
-    pub(crate) fn document_bytes(&self) -> u64 {
+    fn document_bytes(&self) -> u64 {
         self.bytes.saturating_add(PIECE_OVERHEAD_BYTES)
     }
 }

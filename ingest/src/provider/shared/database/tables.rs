@@ -27,7 +27,9 @@ use super::cells::{
 };
 use super::connection::{find_unread_rows, query_database};
 use super::document_text::document_bytes;
-use super::listing::{DatabaseSession, ListedTable, ListedTables, TableGeneration, list_sessions};
+use super::listing::{
+    DatabaseListing, DatabaseSession, ListedTable, ListedTables, TableGeneration, list_sessions,
+};
 use super::size_limit::{OVERSIZED_RECORD, Piece, SizeLimit, limited_size};
 use crate::provider::format::SessionClaim;
 use crate::source::assembly::{AssembledSession, SessionList};
@@ -94,9 +96,7 @@ impl SessionTables {
             };
             list_sessions(connection, &listed)
         })?;
-        let sessions = listing.sessions.iter();
-        let sessions = sessions.map(|session| assembled_session(database, session)).collect();
-        Ok(SessionList { sessions, defects: listing.defects })
+        Ok(session_list(database, listing))
     }
 
     /// Describes what the reader of a database leaves out.
@@ -117,7 +117,9 @@ impl SessionTables {
         if !tables.contains(SESSIONS) {
             return Ok(None);
         }
-        let Some(mut info) = self.read_session(connection, id)? else { return Ok(None) };
+        let Some(mut info) = read_session(connection, self.session_columns, id)? else {
+            return Ok(None);
+        };
         info.insert("store".to_owned(), self.store.into());
         let info = Json::Object(info).to_string();
 
@@ -139,20 +141,23 @@ impl SessionTables {
         }
         Ok(Some(document_bytes(&info, &records)))
     }
+}
 
-    /// Reads the fields of a session.
-    fn read_session(&self, connection: &Connection, id: &str) -> Result<Option<Map<String, Json>>> {
-        let columns = read_columns(connection, SESSIONS)?;
-        let shown = present_columns(self.session_columns, &columns);
-        let sql = format!("SELECT id{} FROM {SESSIONS} WHERE id = ?1", select_cells(&shown));
-        let read = |row: &Row<'_>| {
-            let mut info = Map::new();
-            info.insert("id".to_owned(), cell_text(row.get_ref(0)?).into());
-            add_cells(row, &shown, &mut info)?;
-            Ok(info)
-        };
-        connection.query_row(&sql, [id], read).optional()
-    }
+/// Reads the fields of a session in these columns. `None` if the database does not have it.
+pub(crate) fn read_session(
+    connection: &Connection,
+    columns: &[&'static str],
+    id: &str,
+) -> Result<Option<Map<String, Json>>> {
+    let shown = present_columns(columns, &read_columns(connection, SESSIONS)?);
+    let sql = format!("SELECT id{} FROM {SESSIONS} WHERE id = ?1", select_cells(&shown));
+    let read = |row: &Row<'_>| {
+        let mut info = Map::new();
+        info.insert("id".to_owned(), cell_text(row.get_ref(0)?).into());
+        add_cells(row, &shown, &mut info)?;
+        Ok(info)
+    };
+    connection.query_row(&sql, [id], read).optional()
 }
 
 impl RecordTable {
@@ -275,6 +280,12 @@ fn present_columns(wanted: &[&'static str], present: &HashSet<String>) -> Vec<&'
     wanted.iter().copied().filter(|name| present.contains(*name)).collect()
 }
 
+/// Converts the sessions in `database` to their descriptions for the store.
+pub(crate) fn session_list(database: &Path, listing: DatabaseListing) -> SessionList {
+    let sessions = listing.sessions.iter().map(|session| assembled_session(database, session));
+    SessionList { sessions: sessions.collect(), defects: listing.defects }
+}
+
 /// Converts a session in `database` to its description for the store.
 pub(crate) fn assembled_session(database: &Path, session: &DatabaseSession) -> AssembledSession {
     AssembledSession {
@@ -288,7 +299,7 @@ pub(crate) fn assembled_session(database: &Path, session: &DatabaseSession) -> A
 /// without a new time, and a session is read again only if its time changes.
 pub(crate) fn stamp_state(time_us: i64, state: u64) -> i64 {
     let fraction = i64::try_from(state % 1_000_000).unwrap_or(0);
-    time_us - time_us.rem_euclid(1_000_000) + fraction
+    time_us.saturating_sub(time_us.rem_euclid(1_000_000)).saturating_add(fraction)
 }
 
 /// Returns the path of a session in a database.
@@ -308,13 +319,10 @@ pub(crate) fn split_session_path(path: &Path) -> Option<(PathBuf, String)> {
 pub(crate) fn claim_stored(provider: Provider, id: &str, parent: &Json) -> SessionClaim {
     let parent = parent.as_str().filter(|parent| !parent.is_empty());
     SessionClaim {
-        provider,
-        native_id: id.to_owned(),
         agent_id: parent.map(|_| id.to_owned()),
         parent: parent.map(str::to_owned),
         relation: parent.map(|_| Relation::SubagentOf),
-        first_record: None,
-        first_response: None,
+        ..SessionClaim::new(provider, id)
     }
 }
 

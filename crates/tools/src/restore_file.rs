@@ -1,9 +1,6 @@
 //! Finds, for `sessions restore --file`, the content of a file as an agent last read or wrote it: from
 //! whole reads and writes, from the lines that were read, and from the edits since.
 
-mod file_state;
-mod read_call;
-
 use std::collections::{BTreeMap, HashMap};
 
 use ingest::discover::RawLog;
@@ -13,18 +10,15 @@ use schemas::session::EventRow;
 use schemas::{EventType, ToolError};
 use serde::Serialize;
 
-use self::file_state::{FileAction, FileState, KnownText, contiguous_runs};
-use self::read_call::read_file_action;
 use super::analyze::{Action, pair_calls};
 use super::blame::{BlamedFile, WrittenBy, find_calls, is_same_file};
 use super::event::{EventSpan, unknown_event_error};
 use super::reply::budget::echoed_name;
 use super::reply::call::Call;
-use super::reply::convert;
-use super::reply::rows::{read_all_events, read_event_range};
-use super::reply::shared_state::SharedState;
-use crate::error::store_error;
-use base::sanitize::{clean_text, one_line};
+use super::reply::file_action::read_file_action;
+use super::reply::file_state::{FileAction, FileState, KnownText, contiguous_runs};
+use super::reply::rows::{find_log, read_all_events, read_event_range};
+use super::reply::tools::Tools;
 use store::Snapshot;
 
 /// A file as an agent knew it.
@@ -62,14 +56,14 @@ struct FileCall {
 
 /// Finds the content of a file: the latest, or that before the event `at`.
 pub(super) fn run(
-    shared: &SharedState,
+    tools: &Tools,
     snapshot: &Snapshot,
     file: &BlamedFile,
     at: Option<&str>,
     redactor: &Redactor,
     call: &Call<'_>,
 ) -> Result<RestoredFile, ToolError> {
-    let end = at.map(|at| find_event(shared, snapshot, at, call)).transpose()?;
+    let end = at.map(|at| find_event(tools, snapshot, at, call)).transpose()?;
     let mut calls = Vec::new();
     let mut doubts = Vec::new();
     for session in find_calls(snapshot, file, call)?.into_keys() {
@@ -91,15 +85,14 @@ pub(super) fn run(
     let mut state = FileState::default();
     let (mut origin, mut last) = (None, None);
     for FileCall { session, event_index, time, action } in calls {
-        let id = event_id(snapshot, session, event_index);
+        let place = WrittenBy::new(snapshot, session, event_index, time);
         let is_read = matches!(action, FileAction::ReadWhole(_) | FileAction::ReadLines(_));
-        let is_new = state.apply(action, &id);
-        let place = || describe_call(snapshot, session, event_index, time);
+        let is_new = state.apply(action, &place.event_id);
         if is_new {
-            origin = Some(place());
+            origin = Some(place.clone());
         }
         if is_new || !is_read {
-            last = Some(place());
+            last = Some(place);
         }
     }
     doubts.extend(state.doubts);
@@ -131,15 +124,15 @@ pub(super) fn run(
 
 /// Returns the session and the row of an event.
 fn find_event(
-    shared: &SharedState,
+    tools: &Tools,
     snapshot: &Snapshot,
     id: &str,
     call: &Call<'_>,
 ) -> Result<(usize, EventRow), ToolError> {
     let span = EventSpan::parse(id)?;
-    let session = shared.caller.find_session(snapshot, &span.session)?;
+    let session = tools.caller.find_session(snapshot, &span.session)?;
     let event = read_event_range(snapshot, session, span.indexes(), call)?.into_iter().next();
-    let unknown = || unknown_event_error(shared, snapshot, Some(&span), vec![echoed_name(id)]);
+    let unknown = || unknown_event_error(tools, snapshot, Some(&span), vec![echoed_name(id)]);
     Ok((session, event.ok_or_else(unknown)?))
 }
 
@@ -163,7 +156,7 @@ fn add_calls(
         .filter(|action| action.is_edit() && action.call.event_type == EventType::ToolCall)
         .map(|action| action.call)
         .collect();
-    let arguments = find_arguments(snapshot, &summary.session_id, &edits, redactor)?;
+    let arguments = find_arguments(snapshot, session, &edits, redactor)?;
     let is_unread = edits.iter().any(|call| !arguments.contains_key(&call.event_index));
     if is_unread {
         doubts.push(format!(
@@ -188,7 +181,7 @@ fn add_calls(
 /// Finds the arguments of calls in the log of their session, by the indexes of the events.
 fn find_arguments(
     snapshot: &Snapshot,
-    session_id: &str,
+    session: usize,
     edits: &[&EventRow],
     redactor: &Redactor,
 ) -> Result<HashMap<i32, CallArguments>, ToolError> {
@@ -196,8 +189,7 @@ fn find_arguments(
     if edits.is_empty() {
         return Ok(found);
     }
-    let sources = snapshot.read_sources(false).map_err(store_error)?;
-    let source = sources.into_iter().find(|row| row.session_id.as_deref() == Some(session_id));
+    let source = find_log(snapshot, session)?;
     let Some(mut log) = source.and_then(|row| RawLog::open(&row.path).ok()) else {
         return Ok(found);
     };
@@ -217,25 +209,4 @@ fn find_arguments(
         }
     }
     Ok(found)
-}
-
-fn event_id(snapshot: &Snapshot, session: usize, event_index: i32) -> String {
-    let index = convert::unsigned_index(event_index);
-    schemas::EventId::format(&snapshot.sessions()[session].session_id, index)
-}
-
-fn describe_call(
-    snapshot: &Snapshot,
-    session: usize,
-    event_index: i32,
-    time: Option<i64>,
-) -> WrittenBy {
-    let row = &snapshot.sessions()[session];
-    WrittenBy {
-        session_id: row.session_id.clone(),
-        event_id: event_id(snapshot, session, event_index),
-        provider: row.provider,
-        timestamp: convert::format_time(time),
-        title: row.title.as_deref().map(|title| one_line(&clean_text(title))),
-    }
 }

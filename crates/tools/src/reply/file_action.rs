@@ -1,29 +1,22 @@
 //! Reads from a call what it shows of a file, or does to it.
 
-use std::collections::BTreeMap;
-
 use ingest::provider::call_arguments::CallArguments;
 use schemas::{EventType, ToolKind};
 use serde_json::Value;
 
+use super::change::{ADDED, Edit, PATCH_START, REMOVED, SectionKind, patch_sections};
+use super::event_predicates::is_type;
 use super::file_state::{FileAction, Replacement};
+use super::reader_output::{read_numbered, shows_part};
 use crate::analyze::Action;
-use crate::reply::change::{ADDED, Edit, REMOVED};
-use crate::reply::event_predicates::is_type;
-
-/// Arguments that say that a call reads a part of a file.
-const PARTS: [&str; 6] = ["offset", "limit", "start_line", "end_line", "view_range", "lines"];
 
 /// Number of lines at which readers end without saying so.
 const READER_LIMIT_LINES: usize = 2000;
 
-/// What separates the number of a line from the line in the output of a reader.
-const NUMBER_ENDS: [&str; 5] = ["→", "\t", "| ", ": ", "|"];
-
 /// Returns what a call does with the file that `is_file` recognizes. `arguments` are those in the log;
 /// `None` if they were not found there. Returns `None` if the call says nothing about the text of the
 /// file.
-pub(super) fn read_file_action(
+pub(crate) fn read_file_action(
     action: &Action<'_>,
     arguments: Option<&CallArguments>,
     is_file: &dyn Fn(&str) -> bool,
@@ -38,7 +31,7 @@ pub(super) fn read_file_action(
     let text = &action.call.text;
     let patch = match arguments {
         Some(arguments) => find_patch(&arguments.object),
-        None => text.contains("*** Begin Patch").then_some(text.as_str()),
+        None => text.contains(PATCH_START).then_some(text.as_str()),
     };
     if let Some(patch) = patch {
         return read_patch(patch, is_file);
@@ -93,7 +86,7 @@ fn read_text(text: &str, kind: ToolKind) -> FileAction {
 /// Returns the patch in the arguments of a call.
 fn find_patch(value: &Value) -> Option<&str> {
     match value {
-        Value::String(text) => text.contains("*** Begin Patch").then_some(text),
+        Value::String(text) => text.contains(PATCH_START).then_some(text),
         Value::Array(values) => values.iter().find_map(find_patch),
         Value::Object(fields) => fields.values().find_map(find_patch),
         Value::Null | Value::Bool(_) | Value::Number(_) => None,
@@ -102,37 +95,30 @@ fn find_patch(value: &Value) -> Option<&str> {
 
 /// Reads the sections of a patch for the file. `None` if it has none.
 fn read_patch(patch: &str, is_file: &dyn Fn(&str) -> bool) -> Option<FileAction> {
-    let mut section = None;
-    let mut added = String::new();
-    let mut hunks: Vec<Replacement> = Vec::new();
-    let new_hunk = || Replacement { old: String::new(), new: String::new(), is_everywhere: false };
-    let mut is_inside = false;
-    for line in patch.lines() {
-        if let Some(header) = line.strip_prefix("*** ") {
-            let place = header.split_once(" File: ");
-            is_inside = place.is_some_and(|(_, path)| is_file(path.trim()));
-            if let Some((kind, _)) = place.filter(|_| is_inside) {
-                section = Some(kind);
-            }
-            continue;
+    let mut sections = patch_sections(patch);
+    sections.retain(|section| is_file(section.path));
+    let last = sections.last()?;
+    Some(match last.kind {
+        SectionKind::Add => FileAction::Write(
+            last.lines.iter().map(|line| format!("{}\n", line.get(1..).unwrap_or(""))).collect(),
+        ),
+        SectionKind::Delete => FileAction::Delete,
+        SectionKind::MoveHere => FileAction::Unknown,
+        SectionKind::Update => {
+            let updates = sections.iter().filter(|section| section.kind == SectionKind::Update);
+            FileAction::Replace(updates.flat_map(|section| read_hunks(&section.lines)).collect())
         }
-        if !is_inside {
-            continue;
-        }
-        if line.starts_with("@@") {
-            hunks.push(new_hunk());
-            continue;
-        }
+    })
+}
+
+/// Reads the hunks of a section that change something.
+fn read_hunks(lines: &[&str]) -> Vec<Replacement> {
+    let mut hunks = vec![Replacement::default()];
+    for line in lines {
         let (mark, text) = (line.get(..1).unwrap_or(" "), line.get(1..).unwrap_or_default());
-        if section == Some("Add") {
-            added.push_str(text);
-            added.push('\n');
-            continue;
-        }
-        if hunks.is_empty() {
-            hunks.push(new_hunk());
-        }
-        if let Some(hunk) = hunks.last_mut() {
+        if line.starts_with("@@") {
+            hunks.push(Replacement::default());
+        } else if let Some(hunk) = hunks.last_mut() {
             if mark != "+" {
                 hunk.old.push_str(text);
                 hunk.old.push('\n');
@@ -144,21 +130,12 @@ fn read_patch(patch: &str, is_file: &dyn Fn(&str) -> bool) -> Option<FileAction>
         }
     }
     hunks.retain(|hunk| hunk.old != hunk.new);
-    match section? {
-        "Add" => Some(FileAction::Write(added)),
-        "Delete" => Some(FileAction::Delete),
-        _ => Some(FileAction::Replace(hunks)),
-    }
+    hunks
 }
 
 /// Reads the result of a reading call. `None` if it does not show which lines it has.
 fn read_shown(result: &str, call: &str) -> Option<FileAction> {
-    let is_part = result.contains("truncated")
-        || call.lines().any(|line| {
-            PARTS
-                .iter()
-                .any(|name| line.strip_prefix(name).is_some_and(|rest| rest.starts_with(':')))
-        });
+    let is_part = shows_part(call, result);
     let numbered = read_numbered(result);
     let Some((first, last)) = numbered.keys().next().zip(numbered.keys().next_back()) else {
         let is_empty = result.trim().is_empty();
@@ -174,41 +151,6 @@ fn read_shown(result: &str, call: &str) -> Option<FileAction> {
 /// Returns a text with the end of its last line.
 fn with_line_end(text: &str) -> String {
     if text.ends_with('\n') { text.to_owned() } else { format!("{text}\n") }
-}
-
-/// Returns the lines of a reader that numbers them. What it says before and after them is left out.
-fn read_numbered(text: &str) -> BTreeMap<usize, String> {
-    let mut lines = BTreeMap::new();
-    let mut next = None;
-    for line in text.lines() {
-        let numbered =
-            split_number(line).filter(|(number, _)| next.is_none_or(|next| next == *number));
-        match numbered {
-            Some((number, line)) => {
-                lines.insert(number, line.to_owned());
-                next = Some(number + 1);
-            }
-            // Lines of a file that begin with a number are among others.
-            None if !is_around_file(line) => return BTreeMap::new(),
-            None if next.is_some() => break,
-            None => {}
-        }
-    }
-    lines
-}
-
-/// Returns whether a line of a reader's output is not one of the file: blank, a tag or a remark.
-fn is_around_file(line: &str) -> bool {
-    line.trim().is_empty() || line.starts_with(['<', '('])
-}
-
-/// Splits the number from a line of a reader's output.
-fn split_number(line: &str) -> Option<(usize, &str)> {
-    let line = line.trim_start();
-    let rest = line.trim_start_matches(|c: char| c.is_ascii_digit());
-    let number = line.get(..line.len() - rest.len())?.parse().ok()?;
-    let text = NUMBER_ENDS.iter().find_map(|end| rest.strip_prefix(end))?;
-    (number > 0).then_some((number, text))
 }
 
 #[cfg(test)]
@@ -244,6 +186,9 @@ mod tests {
         assert_eq!(read_patch(patch, &is_file), Some(FileAction::Write("x\n\n".to_owned())));
         assert_eq!(read_patch("*** Delete File: a.rs", &is_file), Some(FileAction::Delete));
         assert_eq!(read_patch("*** Delete File: b.rs", &is_file), None);
+        let moved = "*** Update File: a.rs\n*** Move to: b.rs\n@@\n-x\n+y\n*** End Patch";
+        assert_eq!(read_patch(moved, &is_file), Some(FileAction::Delete));
+        assert_eq!(read_patch(moved, &|path| path == "b.rs"), Some(FileAction::Unknown));
     }
 
     #[test]

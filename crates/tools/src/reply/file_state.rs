@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 /// What a call shows of a file, or does to it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum FileAction {
+pub(crate) enum FileAction {
     /// It writes the whole file.
     Write(String),
     /// It replaces parts of the file, one after the other.
@@ -19,17 +19,17 @@ pub(super) enum FileAction {
 }
 
 /// A text of a file that another one replaces.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Replacement {
-    pub(super) old: String,
-    pub(super) new: String,
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Replacement {
+    pub(crate) old: String,
+    pub(crate) new: String,
     /// Whether all occurrences are replaced.
-    pub(super) is_everywhere: bool,
+    pub(crate) is_everywhere: bool,
 }
 
 /// What is known of the text of a file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) enum KnownText {
+pub(crate) enum KnownText {
     #[default]
     Nothing,
     Whole(String),
@@ -40,18 +40,18 @@ pub(super) enum KnownText {
 
 /// What is known of a file after the calls so far.
 #[derive(Debug, Default)]
-pub(super) struct FileState {
-    pub(super) text: KnownText,
+pub(crate) struct FileState {
+    pub(crate) text: KnownText,
     /// The number of edits since the file was read or written.
-    pub(super) edits: usize,
+    pub(crate) edits: usize,
     /// Why the text may be another one, one sentence each.
-    pub(super) doubts: Vec<String>,
+    pub(crate) doubts: Vec<String>,
 }
 
 impl FileState {
     /// Applies a call, which `event` names. Returns whether the call shows the file itself, so that what
     /// was known before no longer matters.
-    pub(super) fn apply(&mut self, action: FileAction, event: &str) -> bool {
+    pub(crate) fn apply(&mut self, action: FileAction, event: &str) -> bool {
         match action {
             FileAction::Write(text) => self.begin(KnownText::Whole(text)),
             FileAction::Delete => self.begin(KnownText::Deleted),
@@ -180,7 +180,7 @@ fn replace_in_lines(
 }
 
 /// Returns the first and the last number of each run of lines without a gap.
-pub(super) fn contiguous_runs(lines: &BTreeMap<usize, String>) -> Vec<[usize; 2]> {
+pub(crate) fn contiguous_runs(lines: &BTreeMap<usize, String>) -> Vec<[usize; 2]> {
     let mut runs: Vec<[usize; 2]> = Vec::new();
     for number in lines.keys() {
         match runs.last_mut() {

@@ -8,6 +8,9 @@
 
 use std::ops::Range;
 
+/// Field of the kind of a page.
+const PAGE_KIND: i64 = 1;
+
 /// Field of the size of a page before compression.
 const UNCOMPRESSED_SIZE: i64 = 2;
 
@@ -26,7 +29,7 @@ const MAX_DEPTH: u8 = 16;
 const TRAILER_BYTES: usize = 8;
 
 /// Returns true if the footer of a file is a struct whose lists are as long as they claim.
-pub(super) fn has_whole_footer(file: &[u8]) -> bool {
+pub(crate) fn has_whole_footer(file: &[u8]) -> bool {
     let find_footer = || {
         let (before, trailer) = file.split_at_checked(file.len().checked_sub(TRAILER_BYTES)?)?;
         let length = u32::from_le_bytes(*trailer.first_chunk()?);
@@ -37,14 +40,14 @@ pub(super) fn has_whole_footer(file: &[u8]) -> bool {
 
 /// The sizes of pages before compression, in bytes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct PageSizes {
-    pub(super) sum: u64,
-    pub(super) largest: u64,
+pub(crate) struct PageSizes {
+    pub(crate) sum: u64,
+    pub(crate) largest: u64,
 }
 
 /// Returns the sizes of the pages in `chunk`, a range of `file`. `None` if a header cannot be read, or
 /// if the pages do not fill the chunk.
-pub(super) fn read_page_sizes(file: &[u8], chunk: Range<usize>) -> Option<PageSizes> {
+pub(crate) fn read_page_sizes(file: &[u8], chunk: Range<usize>) -> Option<PageSizes> {
     let mut rest = file.get(chunk)?;
     let mut sizes = PageSizes::default();
     while !rest.is_empty() {
@@ -56,25 +59,32 @@ pub(super) fn read_page_sizes(file: &[u8], chunk: Range<usize>) -> Option<PageSi
     Some(sizes)
 }
 
-/// The sizes of a page in bytes.
-struct PageHeader {
-    uncompressed: u64,
-    compressed: usize,
+/// What the header of a page says of it.
+pub(crate) struct PageHeader {
+    /// 0 for a page of data.
+    pub(crate) kind: i64,
+    /// The size before compression, in bytes.
+    pub(crate) uncompressed: u64,
+    /// The size in the file, in bytes.
+    pub(crate) compressed: usize,
 }
 
 impl PageHeader {
     /// Reads a header and moves `rest` behind it.
-    fn read(rest: &mut &[u8]) -> Option<Self> {
-        let (mut uncompressed, mut compressed) = (None, None);
+    pub(crate) fn read(rest: &mut &[u8]) -> Option<Self> {
+        let mut page_kind = None;
+        let mut uncompressed = None;
+        let mut compressed = None;
         let mut field = 0;
         while let Some(kind) = begin_field(rest, &mut field)? {
             match field {
+                PAGE_KIND => page_kind = Some(read_zigzag(rest)?),
                 UNCOMPRESSED_SIZE => uncompressed = u64::try_from(read_zigzag(rest)?).ok(),
                 COMPRESSED_SIZE => compressed = usize::try_from(read_zigzag(rest)?).ok(),
                 _ => skip_value(rest, kind, 0)?,
             }
         }
-        Some(Self { uncompressed: uncompressed?, compressed: compressed? })
+        Some(Self { kind: page_kind?, uncompressed: uncompressed?, compressed: compressed? })
     }
 }
 

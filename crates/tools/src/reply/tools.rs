@@ -22,22 +22,22 @@ use store::{Snapshot, Store};
 /// creating it takes a while.
 pub type RedactorFactory = fn() -> Result<Arc<Redactor>, ToolError>;
 
-/// The state that all calls of the tools over one store share.
-pub struct SharedState {
-    pub store: Arc<Store>,
+/// The tools over one store.
+pub struct Tools {
+    pub(crate) store: Arc<Store>,
     /// The given prices, or the built-in ones, which are loaded on first use.
-    pub prices: OnceLock<PriceTable>,
-    pub caller: Caller,
-    pub masking: Option<RedactorFactory>,
-    pub store_history: StoreHistory,
+    pub(crate) prices: OnceLock<PriceTable>,
+    pub(crate) caller: Caller,
+    pub(crate) masking: Option<RedactorFactory>,
+    pub(crate) store_history: StoreHistory,
     /// The history that calls answer from instead of the store's.
-    pub other_history: Option<Arc<dyn History>>,
+    pub(crate) other_history: Option<Arc<dyn History>>,
 }
 
-impl SharedState {
-    pub fn new(store: Arc<Store>) -> Self {
+impl Tools {
+    pub fn new(store: impl Into<Arc<Store>>) -> Self {
         Self {
-            store,
+            store: store.into(),
             prices: OnceLock::new(),
             caller: Caller::default(),
             masking: None,
@@ -46,7 +46,7 @@ impl SharedState {
         }
     }
 
-    pub fn prices(&self) -> &PriceTable {
+    pub(crate) fn prices(&self) -> &PriceTable {
         self.prices.get_or_init(PriceTable::built_in)
     }
 
@@ -58,13 +58,13 @@ impl SharedState {
     }
 
     /// Returns the history that calls answer from.
-    pub fn history(&self) -> &dyn History {
+    pub(crate) fn history(&self) -> &dyn History {
         self.other_history.as_deref().unwrap_or(&self.store_history)
     }
 
     /// Returns the view that the call answers from. The first access takes it, and only then is what
     /// the call needs loaded.
-    pub fn open_view<'c>(
+    pub(crate) fn open_view<'c>(
         &self,
         call: &'c Call<'_>,
         needed: &NeededEvents<'_>,
@@ -73,13 +73,13 @@ impl SharedState {
     }
 
     /// Returns the view that the call answers from. Nothing is loaded for it.
-    pub fn view<'c>(&self, call: &'c Call<'_>) -> Result<&'c CallView, ToolError> {
+    pub(crate) fn view<'c>(&self, call: &'c Call<'_>) -> Result<&'c CallView, ToolError> {
         self.open_view(call, &NeededEvents::None)
     }
 
     /// Runs a part of a call that reads the store. If it fails because files of its snapshot were
     /// removed meanwhile, as by `compact` or `forget`, it is run again once with a snapshot of the store
-    /// as it is then.
+    /// as it is then. So it has to get the snapshot itself, by [`Self::snapshot`].
     pub fn read_store<T>(
         &self,
         call: &Call<'_>,
@@ -100,7 +100,7 @@ impl SharedState {
 
     /// Lets the rest of a call that failed answer from the store as it is now. Returns false if the error
     /// is not that of removed files.
-    pub fn renew_view(&self, call: &Call<'_>, error: &ToolError) -> bool {
+    pub(crate) fn renew_view(&self, call: &Call<'_>, error: &ToolError) -> bool {
         let Some(view) = call.taken_view() else { return false };
         if !self.history().has_all_events() || !may_be_of_files(error.code) {
             return false;
@@ -110,7 +110,7 @@ impl SharedState {
     }
 
     /// Returns an error if the store does not have all events, which `tool` needs.
-    pub fn require_all_events(&self, tool: &str) -> Result<(), ToolError> {
+    pub(crate) fn require_all_events(&self, tool: &str) -> Result<(), ToolError> {
         if self.history().has_all_events() {
             return Ok(());
         }
