@@ -198,7 +198,7 @@ fn is_deleted_at(age: Duration, provider: Provider, folders: &AgentFolders<'_>) 
 }
 
 /// Creates a folder and those above it, each for its owner only.
-fn create_private_dirs(folder: &Path) -> io::Result<()> {
+pub(crate) fn create_private_dirs(folder: &Path) -> io::Result<()> {
     let mut builder = fs::DirBuilder::new();
     builder.recursive(true);
     #[cfg(unix)]

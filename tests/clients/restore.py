@@ -365,6 +365,7 @@ def empty_home(binary, client, programs, keep):
         home = Home(binary, client, programs, pathlib.Path(folder), keep)
         client.work = home.work
         with scripted_model.serve(home.turns) as address:
+            home.address = address
             home.environment |= client.prepare(home.folder, address)
             client.ready(home)
             yield home

@@ -50,6 +50,13 @@ impl Stream {
         self.set_record(at, content, time);
     }
 
+    /// Begins a record that is a copy of the record `original` of a session of another agent. It counts there,
+    /// whether that session is known or not.
+    pub fn begin_copied_record(&mut self, at: RecordAt, original: u64, time: Option<i64>) {
+        self.is_replay = true;
+        self.set_record(at, self.aliases.resolve(original), time);
+    }
+
     /// Asks the history whether a record is a copy, unless the log no longer repeats history.
     fn detect_copy(&mut self, is_known: impl FnOnce(&CopiedHistory, &mut usize) -> bool) -> bool {
         let may_repeat = self.state.own_run < OWN_RUN_THRESHOLD;

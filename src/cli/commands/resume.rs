@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use schemas::{Provider, ToolError};
 use serde_json::json;
 
+use super::resume_native;
 use crate::cli::context::CommandContext;
 use crate::cli::exit::{CommandFailure, CommandOutcome, CommandResult};
 use crate::config::environment;
@@ -18,13 +19,16 @@ pub(in crate::cli) struct ResumeFlags {
     pub(in crate::cli) session_id: Option<String>,
     /// Start this agent instead, with a handover: goal, decisions, state, open ends, files
     #[arg(long, value_name = "AGENT")]
-    with: Option<Provider>,
+    pub(super) with: Option<Provider>,
+    /// With --with: write the session as one of that agent, and resume it there
+    #[arg(long, requires = "with")]
+    native: bool,
     /// Only print the command, or with --with the handover
     #[arg(long)]
-    print: bool,
+    pub(super) print: bool,
     /// Run in this folder instead of the session's
     #[arg(long, value_name = "DIR")]
-    folder: Option<PathBuf>,
+    pub(super) folder: Option<PathBuf>,
 }
 
 /// Resumes this session, or hands it over.
@@ -35,6 +39,9 @@ pub(in crate::cli) fn run(
 ) -> CommandResult {
     let tools = context.create_tools();
     let handover = tools.write_handover(Some(session_id), None, &context.call)?;
+    if let (Some(agent), true) = (flags.with, flags.native) {
+        return resume_native::run(agent, &tools, &handover, flags, context);
+    }
     if let (Some(agent), true) = (flags.with, flags.print) {
         return print_handover(agent, &handover, context);
     }
@@ -74,7 +81,7 @@ pub(in crate::cli) fn run(
 }
 
 /// What the user wants if the folder of a session does not exist.
-enum FolderChoice {
+pub(super) enum FolderChoice {
     Folder(PathBuf),
     PrintOnly,
     /// Nothing, or the user cannot be asked.
@@ -82,7 +89,7 @@ enum FolderChoice {
 }
 
 /// Asks in which folder a session is resumed whose own does not exist, which `error` says.
-fn choose_folder(
+pub(super) fn choose_folder(
     error: &ToolError,
     context: &CommandContext<'_>,
 ) -> Result<FolderChoice, CommandFailure> {

@@ -5,6 +5,7 @@ use schemas::Provider;
 use schemas::event::Relation;
 use serde_json::Value as Json;
 
+use crate::provider::copied::continued_session;
 use crate::provider::format::{LogHead, SessionClaim};
 use crate::provider::shared::identity::is_uuid;
 
@@ -43,7 +44,7 @@ pub(super) fn claim_log(head: &LogHead<'_>) -> Option<SessionClaim> {
     } else {
         fork_parent.map(|_| Relation::ForkedFrom)
     };
-    Some(SessionClaim {
+    let claim = SessionClaim {
         provider: Provider::Codex,
         native_id: text_field(meta, "id")
             .filter(|id| !id.is_empty())
@@ -54,7 +55,8 @@ pub(super) fn claim_log(head: &LogHead<'_>) -> Option<SessionClaim> {
         relation,
         first_record: None,
         first_response: None,
-    })
+    };
+    Some(claim.continuing(continued_session(meta.into_iter())))
 }
 
 /// Returns whether a record is the metadata of a session, which alone decides what its log claims.

@@ -27,6 +27,7 @@ use serde_json::Value as Json;
 
 use self::header::read_header;
 use self::message::GeminiDecoder;
+use crate::provider::copied::CONTINUES_FIELD;
 use crate::provider::format::{
     LogFormat, LogHead, LogReader, Quirks, RecordOutcome, RecordTally, SessionClaim,
 };
@@ -63,7 +64,7 @@ fn claim_log(head: &LogHead<'_>) -> Option<SessionClaim> {
     // The log of a subagent is in a folder that is named after its parent.
     let folder = head.path.parent().and_then(Path::file_name).and_then(|name| name.to_str());
     let parent = folder.filter(|name| is_subagent && is_uuid(name));
-    Some(SessionClaim {
+    let claim = SessionClaim {
         provider: Provider::Gemini,
         native_id: id.unwrap_or_else(|| head.file_stem()).to_owned(),
         agent_id: parent.map(|_| head.file_stem().to_owned()),
@@ -71,7 +72,8 @@ fn claim_log(head: &LogHead<'_>) -> Option<SessionClaim> {
         relation: is_subagent.then_some(Relation::SubagentOf),
         first_record: None,
         first_response: None,
-    })
+    };
+    Some(claim.continuing(header.get(CONTINUES_FIELD).and_then(Json::as_str)))
 }
 
 /// The field of a document that holds the messages.

@@ -27,6 +27,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use self::message::OpencodeDecoder;
 use self::record::{UNREADABLE_RECORD, report_damage};
+use crate::provider::copied::CONTINUES_SLUG;
 use crate::provider::format::{
     AgentFolders, LogFormat, LogHead, LogReader, Quirks, RecordTally, SessionClaim,
 };
@@ -128,7 +129,7 @@ fn session_claim(info: &Map<String, Json>, head: &LogHead<'_>) -> SessionClaim {
         (None, Some(_)) => Some(Relation::ForkedFrom),
         (None, None) => None,
     };
-    SessionClaim {
+    let claim = SessionClaim {
         provider: Provider::OpenCode,
         native_id: id.to_owned(),
         // The parent's call refers to the subagent by this id.
@@ -137,7 +138,9 @@ fn session_claim(info: &Map<String, Json>, head: &LogHead<'_>) -> SessionClaim {
         relation,
         first_record: head.document().and_then(first_message_identity),
         first_response: None,
-    }
+    };
+    // The database keeps no field that OpenCode does not know.
+    claim.continuing(non_empty(info, "slug").and_then(|slug| slug.strip_prefix(CONTINUES_SLUG)))
 }
 
 /// Returns the identity of the first message: role, time and beginning. A fork that does not name

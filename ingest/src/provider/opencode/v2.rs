@@ -15,6 +15,7 @@ use super::events::{
     push_error, push_usage,
 };
 use super::record::{is_unreadable, push_unreadable, report_damage, report_missing_field};
+use crate::provider::copied::copied_identity;
 use crate::provider::format::RecordOutcome;
 use crate::provider::shared::arguments::Arguments;
 use crate::provider::shared::chat;
@@ -42,7 +43,10 @@ pub(super) fn decode_message(
     let anchor = message.non_empty("text").or_else(|| {
         content.iter().find_map(|part| part.non_empty("text").or_else(|| part.non_empty("id")))
     });
-    out.begin_record(at, message_identity(kind, created, anchor), created);
+    match copied_identity(message.text("id")) {
+        Some(original) => out.begin_copied_record(at, original, created),
+        None => out.begin_record(at, message_identity(kind, created, anchor), created),
+    }
 
     text.clear();
     report_damage(message, at, out);

@@ -20,6 +20,7 @@ use serde_json::Value as Json;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::openclaw::place;
+use crate::provider::copied::{continued_session, copied_identity, is_head_of_copy};
 use crate::provider::format::{
     AgentFolders, LineDecoder, LogFormat, LogHead, LogReader, Quirks, RecordOutcome, SessionClaim,
     state_json,
@@ -68,7 +69,7 @@ pub(super) fn claim_engine_log(head: &LogHead<'_>, provider: Provider) -> Option
     let is_continuation =
         first.is_some_and(|first| parse_micros(first["timestamp"].as_str()) >= start);
     let relation = if is_continuation { Relation::ContinuedFrom } else { Relation::ForkedFrom };
-    Some(SessionClaim {
+    let claim = SessionClaim {
         provider,
         native_id: native_id.to_owned(),
         agent_id: None,
@@ -76,7 +77,8 @@ pub(super) fn claim_engine_log(head: &LogHead<'_>, provider: Provider) -> Option
         relation: parent.map(|_| relation),
         first_record: first.map(first_identity),
         first_response: None,
-    })
+    };
+    Some(claim.continuing(continued_session(std::iter::once(header))))
 }
 
 fn is_header(object: &Json) -> bool {
@@ -162,7 +164,12 @@ impl LineDecoder for PiDecoder {
         out: &mut Stream,
     ) -> RecordOutcome {
         let kind = entry.text("type").unwrap_or("untyped");
-        out.begin_record(at, Some(entry_identity(entry)), entry_time(entry));
+        let (own, time) = (entry_identity(entry), entry_time(entry));
+        match copied_identity(entry.text("id")) {
+            Some(original) => out.begin_copied_record(at, original, time),
+            None if is_head_of_copy(entry) => out.begin_copied_record(at, own, time),
+            None => out.begin_record(at, Some(own), time),
+        }
         // `null` is the position before the first entry. The user can go back there as well.
         if kind != "session" && entry.field("parentId").is_some() {
             let parent = entry.text("parentId").map_or(ROOT, node_id);
