@@ -58,6 +58,7 @@ mod limits;
 mod log;
 mod logging;
 mod mcp;
+mod native;
 mod odd_queries;
 mod oracle;
 mod outcome;

@@ -40,6 +40,9 @@ const AGENTS: &[&str] = &[
     "@openai/codex@0.171.0",
     "@google/gemini-cli@0.61.0",
     "opencode-ai@1.18.33",
+    "@earendil-works/pi-coding-agent@1.6.0",
+    // Pi needs a newer Node.js than the others.
+    "node@22.23.3",
 ];
 /// The directory that the agents are installed into. It takes about 1 GB.
 const AGENT_PACKAGES: &str = "target/checks/agents";
@@ -360,7 +363,10 @@ fn check_plugins(setup: &CheckSetup<'_>) -> Result<()> {
 }
 
 fn check_agents(setup: &CheckSetup<'_>) -> Result<()> {
-    setup.run_agents("tests/clients/agents.py")
+    for script in ["agents.py", "restore.py", "native.py"] {
+        setup.run_agents(&format!("tests/clients/{script}"))?;
+    }
+    Ok(())
 }
 
 fn check_stats(setup: &CheckSetup<'_>) -> Result<()> {

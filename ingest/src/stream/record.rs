@@ -55,6 +55,7 @@ impl Stream {
     pub fn begin_copied_record(&mut self, at: RecordAt, original: u64, time: Option<i64>) {
         self.is_replay = true;
         self.set_record(at, self.aliases.resolve(original), time);
+        self.is_written_copy = true;
     }
 
     /// Asks the history whether a record is a copy, unless the log no longer repeats history.
@@ -74,6 +75,7 @@ impl Stream {
         self.record_time = time;
         self.is_repeated = false;
         self.is_left_out = false;
+        self.is_written_copy = false;
         self.is_sidechain = false;
         self.agent = None;
         self.pushed = 0;
