@@ -20,33 +20,12 @@ from restore import FACT, SEALED, Wrong
 # Each agent continues a session of the one before it in this list.
 ORDER = ["claude", "codex", "gemini", "opencode", "pi"]
 PROMPTS = ["What is the budget of the harbour?", "Forty-one, says the file."]
-SHIM = """#!/bin/sh
-# Stands for an agent with a screen: notes what it was started with. What has no screen runs.
-if [ "$1" = import ]; then exec {program} "$@"; fi
-printf '%s\\n' "$(basename "$0")" "$@" > {started}
-"""
 
 
 def totals(home):
     """What the store counts: prompts, calls, tokens."""
     home.ours("ingest", "--quiet", is_json=False)
     return home.ours("stats", "--by", "project")["data"]
-
-
-def resume_natively(home, session, target):
-    """Resumes a session with another agent, which is not started. Returns the command."""
-    shims = home.folder / "shims"
-    shims.mkdir(exist_ok=True)
-    started = home.folder / "started"
-    shim = shims / target.name
-    shim.write_text(SHIM.format(program=home.programs / target.name, started=started))
-    shim.chmod(0o755)
-    environment = {**home.environment, "PATH": f"{shims}:{home.environment['PATH']}"}
-    command = [home.binary, "resume", session, "--with", target.name, "--native"]
-    done = restore.agents.run(command, environment, home.work)
-    if done.returncode != 0:
-        raise Wrong(f"{command}: {done.stdout}{done.stderr}")
-    return started.read_text().splitlines()
 
 
 def check_native(source, target, binary, programs):
@@ -60,10 +39,16 @@ def check_native(source, target, binary, programs):
         home.client = home.turns.client = target
         home.environment |= target.prepare(home.folder, home.address)
         target.ready(home)
-        command = resume_natively(home, session, target)
+        command = home.resume_natively(session, target)
         after = totals(home)
         if before != after:
             yield f"the copied turns count: {before} before, {after} after"
+
+        # It lists the session by its first prompt or its title, without asking for hidden ones.
+        target.listed_as = "What is the budget"
+        target.list_command = [word for word in target.list_command if word != "--include-non-interactive"]
+        if not target.is_listed(home):
+            yield "the list of the client lacks the session"
 
         _, request = home.turn(target.headless(command, "And is that in crowns?"), "In crowns, indeed.")
         texts = [*PROMPTS, FACT, session]
@@ -79,7 +64,9 @@ def check_native(source, target, binary, programs):
         continued = home.ours("show", command[-1])["data"]["session"]
         if continued.get("parent_session_id") != session or continued.get("relation") != "continued_from":
             yield f"the new session does not name the old one: {continued}"
-        print(json.dumps(totals(home)))
+        calls = [group["tool_calls"] for group in totals(home)["groups"]]
+        if calls != [2]:
+            yield f"the store counts {calls} calls, not one of each agent"
 
 
 def main():

@@ -37,6 +37,13 @@ SECRET = "ghp_" + "Zk4Yt9QmXw2LrB7vNc5Hd8Js1Pf6Ga3TeUoR"
 SCREEN_SECONDS = 40
 
 
+SHIM = """#!/bin/sh
+# Stands for an agent with a screen: notes what it was started with. What has no screen runs.
+if [ "$1" = import ]; then exec {program} "$@"; fi
+printf '%s\\n' "$(basename "$0")" "$@" > {started}
+"""
+
+
 class Turns(scripted_model.Conversation):
     """A model that reads a file in each turn and then answers."""
 
@@ -117,6 +124,20 @@ class Home:
         """The command that `sessions resume --print` prints."""
         printed = self.ours("resume", session_id, "--print")
         return [printed["program"], *printed["arguments"]]
+
+    def resume_natively(self, session_id, target):
+        """Resumes a session with another agent, which is not started. Returns the command."""
+        shims, started = self.folder / "shims", self.folder / "started"
+        shims.mkdir(exist_ok=True)
+        shim = shims / target.name
+        shim.write_text(SHIM.format(program=self.programs / target.name, started=started))
+        shim.chmod(0o755)
+        environment = {**self.environment, "PATH": f"{shims}:{self.environment['PATH']}"}
+        command = [self.binary, "resume", session_id, "--with", target.name, "--native"]
+        done = agents.run(command, environment, self.work)
+        if done.returncode != 0:
+            raise Wrong(f"{command}: {done.stdout}{done.stderr}")
+        return started.read_text().splitlines()
 
     def restore_reason(self, session_id):
         """Why a session is not restored."""
@@ -276,6 +297,8 @@ class Gemini(Client, agents.Gemini):
 
 class OpenCode(Client, agents.OpenCode):
     tool = "read"
+    # It asks the model for titles.
+    listed_as = "says the file"
     list_command = ["opencode", "session", "list"]
     is_list_on_screen = False
 
@@ -392,9 +415,7 @@ def check_restore(home):
     home.session()
     files = log_of(home, session)
     if not files:
-        # Databases are not archived; the answer says so.
-        if "database" not in home.restore_reason(session):
-            yield "nothing is archived"
+        yield from check_database(home, session)
         return
     before = [file.read_bytes() for file in files]
     for file in files:
@@ -412,6 +433,26 @@ def check_restore(home):
     yield from check_history(earlier, later, texts)
     yield from check_count(home, session, 3)
     yield from check_scrub(home, session, command, files)
+
+
+def check_database(home, session):
+    """A session in a database is not archived, which the answer says. What the store has becomes a new session."""
+    client = home.client
+    if "database" not in home.restore_reason(session):
+        yield "nothing is archived"
+    done = agents.run([home.programs / "opencode", "session", "delete", session], home.environment, home.work)
+    if done.returncode != 0:
+        yield f"the session is not deleted: {done.stdout}{done.stderr}"
+    home.session()
+    command = home.resume_natively(session, client)
+    if not client.is_listed(home):
+        yield "the list of the client lacks the session"
+    _, later = home.turn(client.headless(command, "Thank you, that is all."), "Goodbye then.")
+    texts = ["What is the budget of the harbour?", FACT, "Forty-one, says the file.", "In crowns, indeed."]
+    yield from check_history({}, later, texts)
+    prompts = {found["session_id"]: found["counts"]["turns"] for found in home.sessions()}
+    if sorted(prompts.values()) != [1, 2] or prompts.get(session) != 2:
+        yield f"the store counts {prompts} prompts"
 
 
 def check_scrub(home, session, command, files):

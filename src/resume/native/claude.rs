@@ -14,6 +14,13 @@ pub(super) fn write_records(conversation: &CopiedConversation, new: &NewSession<
     for part in &conversation.parts {
         let id = part.identity;
         match &part.content {
+            CopiedContent::Notice(text) => {
+                log.push(id, part.time, "user", json!({ "role": "user", "content": text }));
+                // The model gets it, and no screen shows it.
+                if let Some(record) = log.records.last_mut() {
+                    record["isMeta"] = true.into();
+                }
+            }
             CopiedContent::Prompt(text) => {
                 log.push(id, part.time, "user", json!({ "role": "user", "content": text }));
             }

@@ -30,6 +30,11 @@ pub(super) fn write_records(conversation: &CopiedConversation, new: &NewSession<
             log.push_copy(part.identity, prefix, time, "response_item", item);
         };
         match &part.content {
+            CopiedContent::Notice(text) => {
+                let content = json!([{ "type": "input_text", "text": text }]);
+                let message = json!({ "type": "message", "role": "developer", "content": content });
+                item("msg_", part.time, message);
+            }
             CopiedContent::Prompt(text) => {
                 let content = json!([{ "type": "input_text", "text": text }]);
                 let message = json!({ "type": "message", "role": "user", "content": content });

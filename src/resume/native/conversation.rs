@@ -56,6 +56,8 @@ pub(crate) struct CopiedPart {
 /// What was said or done.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum CopiedContent {
+    /// Words of this program to the agent.
+    Notice(String),
     /// Words of the user.
     Prompt(String),
     /// Words of the agent.
@@ -82,7 +84,9 @@ impl CopiedPart {
     /// Returns the size of the texts in bytes.
     fn size(&self) -> usize {
         match &self.content {
-            CopiedContent::Prompt(text) | CopiedContent::Answer(text) => text.len(),
+            CopiedContent::Notice(text)
+            | CopiedContent::Prompt(text)
+            | CopiedContent::Answer(text) => text.len(),
             CopiedContent::Call(call) => call.arguments.to_string().len() + call.result.len(),
         }
     }
@@ -112,7 +116,7 @@ pub(crate) fn read_conversation(
     let Some(first) = parts.first() else { return Err(nothing_to_copy(session_id)) };
 
     let notice = write_notice(row, left_out, &find_subagents(snapshot, &row.session_id));
-    let notice = CopiedPart { content: CopiedContent::Prompt(notice), ..first.clone() };
+    let notice = CopiedPart { content: CopiedContent::Notice(notice), ..first.clone() };
     let title = one_line(&clean_text(row.title.as_deref().unwrap_or("Untitled session")));
     Ok(CopiedConversation {
         session_id: row.session_id.clone(),

@@ -21,7 +21,9 @@ pub(super) fn write_records(conversation: &CopiedConversation, new: &NewSession<
     let mut ids = RecordIds::default();
     for part in &conversation.parts {
         let mut message = match &part.content {
-            CopiedContent::Prompt(text) => json!({ "type": "user", "content": [{ "text": text }] }),
+            CopiedContent::Notice(text) | CopiedContent::Prompt(text) => {
+                json!({ "type": "user", "content": [{ "text": text }] })
+            }
             CopiedContent::Answer(text) => {
                 json!({ "type": "gemini", "content": text, "thoughts": [] })
             }

@@ -54,8 +54,7 @@ pub(crate) fn prepare_copy(
     folder: &Path,
     folders: &AgentFolders<'_>,
 ) -> Result<NativeCopy, ToolError> {
-    // Agents name the folder that the system names.
-    let folder = fs::canonicalize(folder).unwrap_or_else(|_| folder.to_owned());
+    let folder = real_folder(folder);
     let Some(working) = folder.to_str() else {
         return Err(cannot_copy(format!("{} is not UTF-8. Use --folder DIR", folder.display())));
     };
@@ -138,6 +137,13 @@ impl NativeCopy {
             self.command.program
         )))
     }
+}
+
+/// Returns a folder as the system names it, which is how agents name theirs.
+fn real_folder(folder: &Path) -> PathBuf {
+    let absolute = std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
+    // On Windows the real path has a prefix that agents do not write.
+    if cfg!(windows) { absolute } else { fs::canonicalize(&absolute).unwrap_or(absolute) }
 }
 
 /// Writes a file that does not exist in one step, with its folders.

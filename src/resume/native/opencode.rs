@@ -15,6 +15,10 @@ pub(super) fn write_document(conversation: &CopiedConversation, new: &NewSession
         Document { conversation, new, ids: RecordIds::default(), messages: Vec::new() };
     for part in &conversation.parts {
         match &part.content {
+            CopiedContent::Notice(text) => {
+                let text = json!({ "type": "text", "text": text, "synthetic": true });
+                document.push(part.identity, part.time, "user", text);
+            }
             CopiedContent::Prompt(text) => {
                 document.push(
                     part.identity,

@@ -22,6 +22,15 @@ pub(super) fn write_records(conversation: &CopiedConversation, new: &NewSession<
     for part in &conversation.parts {
         let (id, time) = (part.identity, part.time);
         match &part.content {
+            CopiedContent::Notice(text) => {
+                let entry = json!({
+                    "type": "custom_message",
+                    "customType": "sessions",
+                    "content": text,
+                    "display": true,
+                });
+                log.push(id, time, entry);
+            }
             CopiedContent::Prompt(text) => {
                 let content = json!([{ "type": "text", "text": text }]);
                 log.push_message(id, time, json!({ "role": "user", "content": content }));

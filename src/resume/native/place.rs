@@ -74,14 +74,15 @@ pub(super) fn gemini_file(
     new: &NewSession<'_>,
 ) -> Result<(PathBuf, Option<(PathBuf, String)>), ToolError> {
     let projects = log_folder(Provider::Gemini, folders)?;
-    let known = known_gemini_project(&projects, new.folder);
-    let project = match &known {
+    // Gemini CLI compares paths of Windows in lower case.
+    let folder = if cfg!(windows) { new.folder.to_lowercase() } else { new.folder.to_owned() };
+    let project = match known_gemini_project(&projects, &folder) {
         Some(known) => projects.join(known),
-        None => free_gemini_project(&projects, new.folder),
+        None => free_gemini_project(&projects, &folder),
     };
     let marker = project.join(GEMINI_MARKER);
     let is_marked = fs::symlink_metadata(&marker).is_ok();
-    let marker = (!is_marked).then(|| (marker, new.folder.to_owned()));
+    let marker = (!is_marked).then_some((marker, folder));
     let time = time_text(new.now)[..16].replace(':', "-");
     // The end of a UUID of version 7 is random, and its beginning is the time.
     let digits = &new.id[new.id.len() - 8..];
