@@ -33,7 +33,8 @@ def check_native(source, target, binary, programs):
     with restore.empty_home(binary, source, programs, "masked") as home:
         target.work = home.work
         home.turn(source.start(PROMPTS[0]), PROMPTS[1])
-        session = home.session()["session_id"]
+        found = home.session()
+        session = found["session_id"]
         before = totals(home)
         # The model is the same, the agent is the other one.
         home.client = home.turns.client = target
@@ -45,9 +46,8 @@ def check_native(source, target, binary, programs):
             yield f"the copied turns count: {before} before, {after} after"
 
         # It lists the session by its first prompt or its title, without asking for hidden ones.
-        target.listed_as = "What is the budget"
         target.list_command = [word for word in target.list_command if word != "--include-non-interactive"]
-        if not target.is_listed(home):
+        if not target.is_listed(home, "What is the budget", found["title"]):
             yield "the list of the client lacks the session"
 
         _, request = home.turn(target.headless(command, "And is that in crowns?"), "In crowns, indeed.")

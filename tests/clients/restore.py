@@ -145,7 +145,7 @@ class Home:
         return json.loads(done.stdout)["sessions"][0].get("reason", "")
 
     def screen(self, command, wanted):
-        """What a program shows in a terminal, until it shows all `wanted`."""
+        """What a program shows in a terminal, until it shows one of the texts `wanted`."""
         child, terminal = pty.fork()
         if child == 0:
             os.chdir(self.work)
@@ -153,7 +153,7 @@ class Home:
         fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 50, 160, 0, 0))
         shown, deadline = b"", time.monotonic() + SCREEN_SECONDS
         try:
-            while time.monotonic() < deadline and not all(text in plain_text(shown) for text in wanted):
+            while time.monotonic() < deadline and not any(text in plain_text(shown) for text in wanted):
                 if select.select([terminal], [], [], 0.5)[0]:
                     try:
                         data = os.read(terminal, 65536)
@@ -218,12 +218,15 @@ class Client:
     list_command = ()
     is_list_on_screen = True
 
-    def is_listed(self, home):
-        """Whether the client's own list of sessions shows the session."""
+    def is_listed(self, home, *others):
+        """Whether the client's own list of sessions shows the session, by one of its names."""
+        names = [self.listed_as, *others]
         if self.is_list_on_screen:
-            return self.listed_as in home.screen(self.list_command, [self.listed_as])
-        done = agents.run([home.programs / self.list_command[0], *self.list_command[1:]], home.environment, home.work)
-        return self.listed_as in done.stdout + done.stderr
+            shown = home.screen(self.list_command, names)
+        else:
+            done = agents.run([home.programs / self.list_command[0], *self.list_command[1:]], home.environment, home.work)
+            shown = done.stdout + done.stderr
+        return any(name in shown for name in names)
 
     def ready(self, home):
         """Prepares the home for the screens of the client."""
@@ -438,12 +441,12 @@ def check_restore(home):
 def check_database(home, session):
     """A session in a database is not archived, which the answer says. What the store has becomes a new session."""
     client = home.client
-    if "database" not in home.restore_reason(session):
-        yield "nothing is archived"
     done = agents.run([home.programs / "opencode", "session", "delete", session], home.environment, home.work)
     if done.returncode != 0:
         yield f"the session is not deleted: {done.stdout}{done.stderr}"
     home.session()
+    if "database" not in home.restore_reason(session):
+        yield "restore does not say why the session is not archived"
     command = home.resume_natively(session, client)
     if not client.is_listed(home):
         yield "the list of the client lacks the session"
