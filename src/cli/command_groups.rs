@@ -123,9 +123,9 @@ pub(super) fn arrange_help(mut program: Command, terminal: Terminal, scope: Help
     }
     program = program.mut_args(|flag| if flag.is_global_set() { flag.hide(true) } else { flag });
     program = program.mut_subcommands(|command| {
-        let examples = EXAMPLES.iter().find(|(name, _)| *name == command.get_name());
+        let examples = examples_of(command.get_name());
         let examples =
-            examples.map(|(_, [first, second])| format!("Examples:\n  {first}\n  {second}\n\n"));
+            examples.map(|[first, second]| format!("Examples:\n  {first}\n  {second}\n\n"));
         command.after_help(examples.unwrap_or_default() + global_flags.trim_end())
     });
     let commands = describe_commands("Commands", EVERY_DAY, &program, width);
@@ -136,6 +136,11 @@ pub(super) fn arrange_help(mut program: Command, terminal: Terminal, scope: Help
         "{{about}}\n\n{{usage-heading}} {{usage}}\n\n{commands}\n{all}\n\n{}{{after-help}}",
         global_flags.trim_end()
     ))
+}
+
+/// Returns the two examples of a command.
+pub(super) fn examples_of(command: &str) -> Option<[&'static str; 2]> {
+    EXAMPLES.iter().find(|(name, _)| *name == command).map(|(_, examples)| *examples)
 }
 
 /// Lists the commands under the names of their groups.

@@ -14,7 +14,6 @@ mod exit;
 mod first_run;
 mod freshness;
 mod heap;
-mod misspelled_flag;
 mod no_command;
 mod output_path;
 mod paging;
@@ -24,6 +23,7 @@ mod selection_flags;
 mod startup;
 mod tool_flags;
 mod typed_words;
+mod wrong_usage;
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -31,7 +31,6 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Instant;
 
-use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory, FromArgMatches};
 use schemas::envelope::MetadataLevel;
 use schemas::error::shorten_message;
@@ -50,10 +49,10 @@ use self::context::{CommandContext, debug_metadata};
 use self::exit::{CommandOutcome, CommandResult, report_result, report_unwritten};
 use self::first_run::ingest_on_first_use;
 use self::freshness::StoreRefresh;
-use self::misspelled_flag::{describe_misspelled_flag, describe_unknown_flag};
 use self::screens::pick_session;
 use self::startup::{mask_stored_text, refuse_engine, start_logging};
-use self::typed_words::{describe_unknown_agent, describe_unknown_command, replace_synonym};
+use self::typed_words::replace_synonym;
+use self::wrong_usage::{describe_wrong_usage, unknown_flag_of_search};
 use crate::app;
 use crate::config::environment;
 use crate::config::user_settings::UserSettings;
@@ -91,7 +90,7 @@ pub fn run(arguments: impl Iterator<Item = OsString>) -> ExitCode {
         match &args.command {
             Some(Command::Search(flags)) if !arguments.iter().any(|word| word == "--") => {
                 match flags.unknown_flag() {
-                    Some(flag) => Err(describe_unknown_flag(flag)),
+                    Some(flag) => Err(unknown_flag_of_search(flag)),
                     None => Ok((name, args)),
                 }
             }
@@ -176,7 +175,7 @@ fn named_color(arguments: &[OsString]) -> ColorChoice {
 fn report_unparsed(error: &clap::Error, arguments: &[OsString]) -> ExitCode {
     let printer = text_printer(arguments);
     if error.use_stderr() {
-        let text = describe_unknown_word(error, arguments);
+        let text = describe_wrong_usage(&Args::command(), error, arguments);
         let text = text.unwrap_or_else(|| error.render().to_string());
         // If stderr does not work either, only the exit code shows the error.
         let _ = printer.print_wrong_usage(&shorten_message(text));
@@ -185,22 +184,6 @@ fn report_unparsed(error: &clap::Error, arguments: &[OsString]) -> ExitCode {
     match printer.print_painted(&paint_help(&error.render().to_string())) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => report_unwritten(&printer, &error),
-    }
-}
-
-/// Returns the message about an unknown command, or about a misspelled flag.
-fn describe_unknown_word(error: &clap::Error, arguments: &[OsString]) -> Option<String> {
-    if error.kind() == ErrorKind::UnknownArgument {
-        return describe_misspelled_flag(&Args::command(), arguments);
-    }
-    if let Some(message) = describe_unknown_agent(error, arguments) {
-        return Some(message);
-    }
-    match error.get(ContextKind::InvalidSubcommand) {
-        Some(ContextValue::String(word)) => {
-            Some(describe_unknown_command(&Args::command(), arguments, word))
-        }
-        Some(_) | None => None,
     }
 }
 

@@ -4,8 +4,7 @@
 use std::ffi::OsString;
 
 use clap::Command;
-use clap::error::{ContextKind, ContextValue};
-use schemas::{Provider, nearest};
+use schemas::nearest;
 
 use super::blank_values::find_option;
 
@@ -122,31 +121,6 @@ pub(super) fn describe_unknown_command(
     format!(
         "error: {word} is not a command\n\nhint: {hint}\n      `sessions help --all` lists all commands\n"
     )
-}
-
-/// Returns the message about a value that is not the name of an agent, of which there are too many to
-/// list. `None` if the error is about something else.
-pub(super) fn describe_unknown_agent(
-    error: &clap::Error,
-    arguments: &[OsString],
-) -> Option<String> {
-    let context = |kind| match error.get(kind) {
-        Some(ContextValue::String(text)) => Some(text.as_str()),
-        Some(_) | None => None,
-    };
-    let is_agent = context(ContextKind::InvalidArg)?.starts_with("--provider");
-    let value = context(ContextKind::InvalidValue).filter(|value| is_agent && !value.is_empty())?;
-    let has_alias = |word: &OsString| word.to_string_lossy().starts_with("--agent");
-    let flag = if arguments.iter().any(has_alias) { "--agent" } else { "--provider" };
-    let known = Provider::ALL.iter().map(|provider| provider.as_str());
-    let meant = nearest(value, known).map_or_else(
-        || "name one such as claude, codex or gemini".to_owned(),
-        |meant| format!("did you mean {meant}?"),
-    );
-    Some(format!(
-        "error: {flag}: {} is not an agent; {meant}\n\nhint: `sessions doctor` lists the agents\n",
-        base::shell_word::shell_word(value)
-    ))
 }
 
 #[cfg(test)]

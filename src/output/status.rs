@@ -80,7 +80,9 @@ fn collect_rows(data: &StatusData, layout: &Layout) -> Vec<StatusRow> {
     push("size", size);
 
     push("files", list_counts(&data.files));
-    push("pending", data.pending.to_string());
+    if data.pending > 0 {
+        push("pending", data.pending.to_string());
+    }
     for file in &data.pending_files {
         push("", one_line(file));
     }

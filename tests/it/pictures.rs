@@ -41,16 +41,22 @@ fn pictures_show_what_the_program_shows() {
     env.ingest(copy_plain_samples(&env));
     let mut terminal = TestTerminal::start(&env, &[], SIZE);
     terminal.wait_for("52 sessions");
-    terminal.type_text("retry budget");
+    let mut frames = vec![draw_frame(&terminal)];
+    terminal.type_text("retry");
+    frames.push(draw_frame(&terminal));
+    terminal.type_text(" budget");
     terminal.wait_for("50+ sessions");
-    check_picture(&terminal, "docs/pictures/picker.svg");
-
+    frames.push(draw_frame(&terminal));
     // The match of the third session is a prompt.
     terminal.press(DOWN);
     terminal.press(DOWN);
+    frames.push(draw_frame(&terminal));
     terminal.press(ENTER);
     terminal.wait_for("q back");
-    check_picture(&terminal, "docs/pictures/conversation.svg");
+    let conversation = draw_frame(&terminal);
+    check_picture(&[conversation.clone()], "docs/pictures/conversation.svg");
+    frames.push(conversation);
+    check_picture(&frames, "docs/pictures/picker.svg");
 }
 
 /// Browsers that can draw the page.
@@ -135,10 +141,15 @@ fn draw_page(address: &str, env: &TestEnv) {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// Compares a screen with its picture, without dates and ages, which change with the time.
-fn check_picture(terminal: &TestTerminal, name: &str) {
+/// Draws the screen once it stands still.
+fn draw_frame(terminal: &TestTerminal) -> String {
     terminal.wait_until_quiet();
-    let drawn = terminal.with_screen(draw_screen);
+    terminal.with_screen(draw_screen)
+}
+
+/// Compares screens with their picture, without dates and ages, which change with the time.
+fn check_picture(frames: &[String], name: &str) {
+    let drawn = join_frames(frames);
     if std::env::var_os("UPDATE_DOCS").is_some() {
         compare("UPDATE_DOCS", name, &drawn);
         return;
@@ -163,10 +174,12 @@ fn visible_words(picture: &str) -> Vec<String> {
     text.split_whitespace().map(str::to_owned).collect()
 }
 
-/// Draws a screen as SVG.
-fn draw_screen(screen: &Screen) -> String {
-    let (rows, columns) = screen.size();
-    let (rows, columns) = (rows.get(), columns.get());
+/// Seconds for which a frame is shown.
+const FRAME_SECONDS: usize = 2;
+
+/// Makes an SVG of frames, which follow each other for ever. Where nothing moves, the last is shown.
+fn join_frames(frames: &[String]) -> String {
+    let (columns, rows) = SIZE;
     let width = 2.0 * MARGIN + CELL_WIDTH * f32::from(columns);
     let height = 2.0 * MARGIN + CELL_HEIGHT * f32::from(rows);
     let mut svg = format!(
@@ -175,6 +188,31 @@ fn draw_screen(screen: &Screen) -> String {
          font-size=\"14\">\n\
          <rect width=\"100%\" height=\"100%\" rx=\"10\" fill=\"{BACKGROUND}\"/>\n"
     );
+    let seconds = FRAME_SECONDS * frames.len();
+    if frames.len() > 1 {
+        let end = 100 / frames.len();
+        let _ = writeln!(
+            svg,
+            "<style>@keyframes frame{{0%{{opacity:1}}{end}%{{opacity:0}}}}\
+             g{{opacity:0;animation:frame {seconds}s step-end infinite}}g:last-child{{opacity:1}}\
+             @media(prefers-reduced-motion){{g{{animation:none}}}}</style>"
+        );
+    }
+    for (index, frame) in frames.iter().enumerate() {
+        // A negative delay: the animation has begun before.
+        let delay = FRAME_SECONDS * index;
+        let delay = if index == 0 { 0.0 } else { delay as f32 - seconds as f32 };
+        let _ = write!(svg, "<g style=\"animation-delay:{delay}s\">\n{frame}</g>\n");
+    }
+    svg.push_str("</svg>\n");
+    svg
+}
+
+/// Draws the cells of a screen.
+fn draw_screen(screen: &Screen) -> String {
+    let (rows, columns) = screen.size();
+    let (rows, columns) = (rows.get(), columns.get());
+    let mut svg = String::new();
     for row in 0..rows {
         let mut column = 0;
         while column < columns {
@@ -192,7 +230,6 @@ fn draw_screen(screen: &Screen) -> String {
             style.draw(&text, row, from..column, &mut svg);
         }
     }
-    svg.push_str("</svg>\n");
     svg
 }
 

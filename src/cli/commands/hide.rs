@@ -108,7 +108,7 @@ fn add_to_settings(
     let place = written.path.display();
     let note = if written.changed {
         format!(
-            "Added {names} to `exclude` in {place}: such logs are not read any more. To undo this, remove it there, then run `sessions forget --undo`."
+            "Added {names} to `exclude` in {place}: such logs are not read any more. To undo this, remove it there, then run `sessions forget --undo ID...` for the sessions below (without ids, all that was ever forgotten comes back)."
         )
     } else {
         format!("`exclude` in {place} has {names} already.")

@@ -1,0 +1,210 @@
+//! The messages about arguments that do not parse. They say in the same words as all other errors what
+//! is wrong, and what to do next.
+
+use std::ffi::OsString;
+
+use base::shell_word::shell_word;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{Arg, Command};
+use schemas::{Provider, nearest};
+
+use super::command_groups::examples_of;
+use super::typed_words::describe_unknown_command;
+
+/// Maximum number of values that a message lists.
+const MAX_LISTED_VALUES: usize = 20;
+
+/// Returns the message about what clap refused. `None` if the words of clap do.
+pub(super) fn describe_wrong_usage(
+    program: &Command,
+    error: &clap::Error,
+    arguments: &[OsString],
+) -> Option<String> {
+    let words: Vec<&str> = arguments.iter().skip(1).filter_map(|word| word.to_str()).collect();
+    let mut command = words.iter().find_map(|word| program.find_subcommand(word));
+    if let Some(below) = command.filter(|command| command.has_subcommands()) {
+        command = words.iter().find_map(|word| below.find_subcommand(word)).or(command);
+    }
+    let name = command.map_or("", Command::get_name);
+    let (message, hint) = match error.kind() {
+        ErrorKind::UnknownArgument => {
+            let word = text_of(error, ContextKind::InvalidArg);
+            describe_unknown_argument(program, command?, &words, word)?
+        }
+        ErrorKind::MissingRequiredArgument => describe_missing(command?, error)?,
+        ErrorKind::InvalidValue => describe_invalid_value(name, error, &words)?,
+        ErrorKind::InvalidSubcommand => {
+            let word = text_of(error, ContextKind::InvalidSubcommand)?;
+            return Some(describe_unknown_command(program, arguments, word));
+        }
+        _ => return None,
+    };
+    Some(format!("error: {message}\n\nhint: {hint}\n"))
+}
+
+/// Returns the error about a flag that `search` takes for its query.
+pub(super) fn unknown_flag_of_search(flag: &str) -> clap::Error {
+    let message = format!(
+        "unknown flag {flag}\n\nhint: `sessions search --help` lists the flags. Put `--` before a query that begins with a hyphen\n"
+    );
+    clap::Error::raw(ErrorKind::UnknownArgument, message)
+}
+
+/// Blames the first flag that the command does not have but a similar one of. A query may begin with a
+/// hyphen, so `search --lmit foo` reads `--lmit` as the query, and clap blames `foo`.
+fn describe_unknown_argument(
+    program: &Command,
+    command: &Command,
+    words: &[&str],
+    unknown: Option<&str>,
+) -> Option<(String, String)> {
+    let of_command = command.get_arguments().chain(program.get_arguments());
+    let mut known: Vec<&str> = Vec::new();
+    for flag in of_command {
+        known.extend(flag.get_long());
+        known.extend(flag.get_all_aliases().unwrap_or_default());
+    }
+    let name = command.get_name();
+    let hint = format!("`sessions {name} --help` lists the flags");
+    for word in words.iter().take_while(|word| **word != "--") {
+        let Some(flag) = word.strip_prefix("--") else { continue };
+        let flag = flag.split('=').next().unwrap_or(flag);
+        if flag.is_empty() || known.contains(&flag) {
+            continue;
+        }
+        if let Some(meant) = nearest(flag, known.iter().copied()) {
+            return Some((format!("unknown flag --{flag}; did you mean --{meant}?"), hint));
+        }
+    }
+    let unknown = unknown?;
+    if unknown.starts_with('-') {
+        return Some((format!("`sessions {name}` has no flag {unknown}"), hint));
+    }
+    let hint = format!("`sessions {name} --help` says what it takes");
+    Some((format!("`sessions {name}` does not take {} here", shell_word(unknown)), hint))
+}
+
+/// Names what has to be given, with its description.
+fn describe_missing(command: &Command, error: &clap::Error) -> Option<(String, String)> {
+    let Some(ContextValue::Strings(missing)) = error.get(ContextKind::InvalidArg) else {
+        return None;
+    };
+    let name = command.get_name();
+    let described = missing.iter().map(|missing| {
+        let argument = command.get_arguments().find(|known| is_written(known, missing));
+        match argument.and_then(Arg::get_help) {
+            Some(help) => format!("{missing} ({help})"),
+            None => missing.clone(),
+        }
+    });
+    let message =
+        format!("`sessions {name}` needs {}", described.collect::<Vec<_>>().join(" and "));
+    let hint = match examples_of(name) {
+        Some([example, _]) => format!("for example `{example}`"),
+        None => format!("`sessions {name} --help` says more"),
+    };
+    Some((message, hint))
+}
+
+/// Returns whether clap writes the argument like this: `--add <LABEL>` or `<ID>...`.
+fn is_written(argument: &Arg, written: &str) -> bool {
+    let words = written.split(' ').next().unwrap_or_default();
+    let name = argument.get_value_names().and_then(|names| names.first());
+    match (argument.get_long(), name) {
+        (Some(long), _) => words.strip_prefix("--") == Some(long),
+        (None, Some(name)) => words.trim_end_matches('.') == format!("<{name}>"),
+        (None, None) => false,
+    }
+}
+
+/// Names the value, and what is valid.
+fn describe_invalid_value(
+    command: &str,
+    error: &clap::Error,
+    words: &[&str],
+) -> Option<(String, String)> {
+    let argument = text_of(error, ContextKind::InvalidArg)?;
+    let value = text_of(error, ContextKind::InvalidValue)?;
+    let mut flag = argument.split(' ').next().unwrap_or(argument);
+    let hint = format!("`sessions {command} --help` describes it");
+    if value.is_empty() {
+        return Some((format!("{flag} needs a value: `{argument}`"), hint));
+    }
+    let value = shell_word(value);
+    // There are too many agents to list.
+    if flag == "--provider" {
+        if words.iter().any(|word| word.starts_with("--agent")) {
+            flag = "--agent";
+        }
+        let agents = Provider::ALL.iter().map(|provider| provider.as_str());
+        let meant = nearest(&value, agents).map_or_else(
+            || "name one such as claude, codex or gemini".to_owned(),
+            |meant| format!("did you mean {meant}?"),
+        );
+        let message = format!("{flag}: {value} is not an agent; {meant}");
+        return Some((message, "`sessions doctor` lists the agents".to_owned()));
+    }
+    let Some(ContextValue::Strings(valid)) = error.get(ContextKind::ValidValue) else {
+        return None;
+    };
+    if valid.len() > MAX_LISTED_VALUES {
+        return None;
+    }
+    let meant = nearest(&value, valid.iter().map(String::as_str));
+    let meant = meant.map(|meant| format!("; did you mean {meant}?")).unwrap_or_default();
+    let message = format!("{flag}: {value} is not valid{meant}");
+    Some((message, format!("{flag} takes {}", valid.join(", "))))
+}
+
+fn text_of(error: &clap::Error, kind: ContextKind) -> Option<&str> {
+    match error.get(kind) {
+        Some(ContextValue::String(text)) => Some(text),
+        Some(_) | None => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::*;
+    use crate::cli::Args;
+
+    #[test]
+    fn messages_name_the_fault_and_what_to_do() {
+        for (line, said, hint) in [
+            (
+                "search --lmit foo bar --x",
+                "unknown flag --lmit; did you mean --limit?",
+                "search --help",
+            ),
+            (
+                "list --agent pi --sinc 3d",
+                "unknown flag --sinc; did you mean --since?",
+                "list --help",
+            ),
+            ("list --frobnicate", "`sessions list` has no flag --frobnicate", "list --help"),
+            ("config set", "`sessions config` does not take set here", "config --help"),
+            ("hide", "`sessions hide` needs <PROJECT>... (Projects", "`sessions hide acme`"),
+            (
+                "list --sort tokns",
+                "--sort: tokns is not valid; did you mean tokens?",
+                "recent, oldest",
+            ),
+            (
+                "list --agent claud",
+                "--agent: claud is not an agent; did you mean claude?",
+                "doctor",
+            ),
+            ("list --sort", "--sort needs a value: `--sort <SORT>`", "list --help"),
+            ("serach x", "serach is not a command", "`sessions search`"),
+        ] {
+            let arguments: Vec<OsString> =
+                ["sessions"].into_iter().chain(line.split(' ')).map(OsString::from).collect();
+            let error = Args::command().try_get_matches_from(&arguments).expect_err(line);
+            let message = describe_wrong_usage(&Args::command(), &error, &arguments);
+            let message = message.unwrap_or_else(|| panic!("{line}: {error}"));
+            assert!(message.contains(said) && message.contains(hint), "{line}: {message}");
+        }
+    }
+}
