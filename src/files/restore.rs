@@ -18,9 +18,10 @@ use store::{ArchivedFile, KeepLogs, LogArchive, Snapshot};
 use tools::Tools;
 use tools::error::store_error;
 use tools::reply::call::Call;
+use tools::reply::log_presence::has_log;
 use tools::restore::{
     RestoreData, RestoreOutcome, RestoreSelection, RestoredSession, WrittenFile, explain_missing,
-    has_log, select_restored,
+    select_restored,
 };
 
 /// How logs are restored.

@@ -19,16 +19,16 @@ pub(in crate::cli) struct ResumeFlags {
     pub(in crate::cli) session_id: Option<String>,
     /// Start this agent instead, with a handover: goal, decisions, state, open ends, files
     #[arg(long, value_name = "AGENT")]
-    pub(super) with: Option<Provider>,
+    with: Option<Provider>,
     /// With --with: write the session as one of that agent, and resume it there
     #[arg(long, requires = "with")]
     native: bool,
     /// Only print the command, or with --with the handover
     #[arg(long)]
-    pub(super) print: bool,
+    print: bool,
     /// Run in this folder instead of the session's
     #[arg(long, value_name = "DIR")]
-    pub(super) folder: Option<PathBuf>,
+    folder: Option<PathBuf>,
 }
 
 /// Resumes this session, or hands it over.
@@ -40,7 +40,8 @@ pub(in crate::cli) fn run(
     let tools = context.create_tools();
     let handover = tools.write_handover(Some(session_id), None, &context.call)?;
     if let (Some(agent), true) = (flags.with, flags.native) {
-        return resume_native::run(agent, &tools, &handover, flags, context);
+        let folder = find_folder(&handover, flags, context)?;
+        return resume_native::run(agent, &tools, &handover, &folder, flags.print, context);
     }
     if let (Some(agent), true) = (flags.with, flags.print) {
         return print_handover(agent, &handover, context);
@@ -81,7 +82,7 @@ pub(in crate::cli) fn run(
 }
 
 /// What the user wants if the folder of a session does not exist.
-pub(super) enum FolderChoice {
+enum FolderChoice {
     Folder(PathBuf),
     PrintOnly,
     /// Nothing, or the user cannot be asked.
@@ -89,7 +90,7 @@ pub(super) enum FolderChoice {
 }
 
 /// Asks in which folder a session is resumed whose own does not exist, which `error` says.
-pub(super) fn choose_folder(
+fn choose_folder(
     error: &ToolError,
     context: &CommandContext<'_>,
 ) -> Result<FolderChoice, CommandFailure> {
@@ -109,6 +110,23 @@ pub(super) fn choose_folder(
         Some(_) => FolderChoice::PrintOnly,
         None => FolderChoice::None,
     })
+}
+
+/// Returns the folder in which another agent continues a session.
+fn find_folder(
+    handover: &Handover,
+    flags: &ResumeFlags,
+    context: &CommandContext<'_>,
+) -> Result<PathBuf, CommandFailure> {
+    let id = &handover.session_id;
+    let error = match session_folder(id, flags.folder.as_deref(), handover.folder.as_deref()) {
+        Ok(folder) => return Ok(folder),
+        Err(error) => error,
+    };
+    match choose_folder(&error, context)? {
+        FolderChoice::Folder(folder) => Ok(session_folder(id, Some(&folder), None)?),
+        FolderChoice::PrintOnly | FolderChoice::None => Err(error.into()),
+    }
 }
 
 fn print_command(

@@ -1,39 +1,33 @@
 //! `sessions resume --with AGENT --native`: writes the session as one of another agent, and resumes it there.
 
-use std::path::PathBuf;
+use std::path::Path;
 
 use ingest::provider::format::AgentFolders;
 use schemas::Provider;
 use serde_json::json;
 
-use super::resume::{FolderChoice, ResumeFlags, choose_folder};
 use crate::cli::context::CommandContext;
 use crate::cli::exit::{CommandOutcome, CommandResult};
 use crate::config::environment;
 use crate::resume::native::{NativeCopy, prepare_copy, read_conversation};
-use crate::resume::{program_not_found, session_folder};
+use crate::resume::program_not_found;
 use tools::{Handover, Tools};
 
+/// Continues a session in `folder`, or prints what would be done.
 pub(super) fn run(
     agent: Provider,
     tools: &Tools,
     handover: &Handover,
-    flags: &ResumeFlags,
+    folder: &Path,
+    is_print_only: bool,
     context: &CommandContext<'_>,
 ) -> CommandResult {
     let id = &handover.session_id;
     let conversation = read_conversation(tools, id, &context.call)?;
-    let folder = match session_folder(id, flags.folder.as_deref(), handover.folder.as_deref()) {
-        Ok(folder) => folder,
-        Err(error) => match choose_folder(&error, context)? {
-            FolderChoice::Folder(folder) => session_folder(id, Some(&folder), None)?,
-            FolderChoice::PrintOnly | FolderChoice::None => return Err(error.into()),
-        },
-    };
     let home = environment::home_dir();
     let folders = AgentFolders::new(&home, &environment::read_variable);
-    let copy = prepare_copy(&conversation, agent, &folder, &folders)?;
-    if flags.print {
+    let copy = prepare_copy(&conversation, agent, folder, &folders)?;
+    if is_print_only {
         return print_copy(id, &copy, context);
     }
     let program = copy.command.program;
@@ -51,10 +45,9 @@ pub(super) fn run(
 fn print_copy(session_id: &str, copy: &NativeCopy, context: &CommandContext<'_>) -> CommandResult {
     let command = &copy.command;
     if context.printer.is_json {
-        let folder: &Option<PathBuf> = &command.folder;
         context.printer.print_json(&json!({
             "session_id": session_id,
-            "folder": folder,
+            "folder": command.folder,
             "program": command.program,
             "arguments": command.arguments,
             "file": copy.file,

@@ -25,6 +25,7 @@ use serde_json::Value;
 use self::conversation::CopiedConversation;
 pub(crate) use self::conversation::read_conversation;
 use self::new_session::{NewSession, new_uuid};
+use self::place::LogPlace;
 use super::{AgentCommand, ResumedSession};
 use crate::files::leftovers::create_temporary;
 use crate::files::restore::create_private_dirs;
@@ -64,32 +65,25 @@ pub(crate) fn prepare_copy(
     let is_imported = agent == Provider::OpenCode;
     let id = if is_imported { opencode::session_id(now, &uuid) } else { uuid };
     let new = NewSession { id, folder: working, now };
-    let (file, marker, text) = match agent {
-        Provider::Claude => {
-            let records = claude::write_records(conversation, &new);
-            (Some(place::claude_file(folders, &new)?), None, json_lines(&records))
-        }
-        Provider::Codex => {
-            let records = codex::write_records(conversation, &new);
-            (Some(place::codex_file(folders, &new)?), None, json_lines(&records))
-        }
-        Provider::Gemini => {
-            let (file, marker) = place::gemini_file(folders, &new)?;
-            (Some(file), marker, json_lines(&gemini::write_records(conversation, &new)))
-        }
-        Provider::Pi => {
-            let records = pi::write_records(conversation, &new);
-            (Some(place::pi_file(folders, &new)?), None, json_lines(&records))
-        }
-        Provider::OpenCode => {
-            (None, None, opencode::write_document(conversation, &new).to_string())
-        }
-        other => {
-            return Err(cannot_copy(format!(
-                "--native writes sessions of claude, codex, gemini, opencode and pi, not of {other}. Without it, the session is handed over"
-            )));
-        }
+    let lines = |write: fn(&CopiedConversation, &NewSession<'_>) -> Vec<Value>| {
+        json_lines(&write(conversation, &new))
     };
+    let (place, text) = if agent == Provider::Claude {
+        (place::claude_file(folders, &new), lines(claude::write_records))
+    } else if agent == Provider::Codex {
+        (place::codex_file(folders, &new), lines(codex::write_records))
+    } else if agent == Provider::Gemini {
+        (place::gemini_file(folders, &new), lines(gemini::write_records))
+    } else if agent == Provider::Pi {
+        (place::pi_file(folders, &new), lines(pi::write_records))
+    } else if is_imported {
+        (Ok(LogPlace::default()), opencode::write_document(conversation, &new).to_string())
+    } else {
+        return Err(cannot_copy(format!(
+            "--native writes sessions of claude, codex, gemini, opencode and pi, not of {agent}. Without it, the session is handed over"
+        )));
+    };
+    let LogPlace { file, marker } = place.map_err(cannot_copy)?;
     let command = AgentCommand::resume(ResumedSession {
         session_id: &new.id,
         provider: agent,
@@ -117,9 +111,15 @@ impl NativeCopy {
 
     /// Runs the agent's own import on a temporary file.
     fn import(&self, program: &Path) -> Result<(), ToolError> {
-        let folder = std::env::temp_dir();
-        let failed = |error: io::Error| cannot_write(&folder, &error);
-        let mut document = create_temporary(&folder).map_err(failed)?;
+        let failed = |error: io::Error| {
+            cannot_copy(format!(
+                "The session cannot be written to a temporary file for {}: {error}",
+                self.command.program
+            ))
+        };
+        let mut document = tempfile::Builder::new();
+        let document = document.prefix("sessions-").suffix(".json").tempfile();
+        let mut document = document.map_err(failed)?;
         document.write_all(self.text.as_bytes()).map_err(failed)?;
         let mut command = Command::new(program);
         command.arg("import").arg(document.path()).stdin(Stdio::null());

@@ -5,11 +5,25 @@ use std::path::{Path, PathBuf};
 
 use ingest::provider::format::AgentFolders;
 use ingest::provider::log_folders;
-use schemas::{Provider, ToolError};
+use schemas::Provider;
 use serde_json::Value;
 
-use super::cannot_copy;
 use super::new_session::{NewSession, time_text};
+
+/// Where the log of a session goes.
+#[derive(Debug, Default)]
+pub(super) struct LogPlace {
+    /// The log; `None` if the agent imports it.
+    pub(super) file: Option<PathBuf>,
+    /// A file that says whose the folder of the log is, and its text, if that folder is new.
+    pub(super) marker: Option<(PathBuf, String)>,
+}
+
+impl LogPlace {
+    fn at(file: PathBuf) -> Self {
+        Self { file: Some(file), marker: None }
+    }
+}
 
 /// Length in characters of the names of folders that Claude Code shortens.
 const MAX_CLAUDE_FOLDER_CHARS: usize = 200;
@@ -18,61 +32,62 @@ const MAX_CLAUDE_FOLDER_CHARS: usize = 200;
 const GEMINI_MARKER: &str = ".project_root";
 
 /// Returns the folder of an agent's logs: the first that exists, or the first.
-fn log_folder(agent: Provider, folders: &AgentFolders<'_>) -> Result<PathBuf, ToolError> {
+fn log_folder(agent: Provider, folders: &AgentFolders<'_>) -> Result<PathBuf, String> {
     let all = log_folders(agent, folders);
     let existing = all.iter().find(|folder| folder.is_dir());
     let chosen = existing.or(all.first()).cloned();
-    chosen.ok_or_else(|| cannot_copy(format!("No folder for the logs of {agent} is known here")))
+    chosen.ok_or_else(|| format!("No folder for the logs of {agent} is known here"))
 }
 
 /// Returns `<projects>/<working directory>/<id>.jsonl`.
 pub(super) fn claude_file(
     folders: &AgentFolders<'_>,
     new: &NewSession<'_>,
-) -> Result<PathBuf, ToolError> {
+) -> Result<LogPlace, String> {
     let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '-' };
     // Claude Code replaces UTF-16 units.
     let units = new.folder.chars().flat_map(|c| std::iter::repeat_n(plain(c), c.len_utf16()));
     let name: String = units.collect();
     if name.len() > MAX_CLAUDE_FOLDER_CHARS {
-        return Err(cannot_copy(format!(
+        return Err(format!(
             "The path {} is longer than 200 characters, and Claude Code shortens those in its own way. Use --folder DIR",
             new.folder
-        )));
+        ));
     }
-    Ok(log_folder(Provider::Claude, folders)?.join(name).join(format!("{}.jsonl", new.id)))
+    let file = log_folder(Provider::Claude, folders)?.join(name).join(format!("{}.jsonl", new.id));
+    Ok(LogPlace::at(file))
 }
 
 /// Returns `<sessions>/YYYY/MM/DD/rollout-<time>-<id>.jsonl`.
 pub(super) fn codex_file(
     folders: &AgentFolders<'_>,
     new: &NewSession<'_>,
-) -> Result<PathBuf, ToolError> {
+) -> Result<LogPlace, String> {
     let time = time_text(new.now);
     let (day, _) = time.split_at(10);
     let name = format!("rollout-{}-{}.jsonl", time[..19].replace(':', "-"), new.id);
     let sessions = log_folder(Provider::Codex, folders)?;
-    Ok(day.split('-').fold(sessions, |folder, part| folder.join(part)).join(name))
+    let folder = day.split('-').fold(sessions, |folder, part| folder.join(part));
+    Ok(LogPlace::at(folder.join(name)))
 }
 
 /// Returns `<sessions>/--<working directory>--/<time>_<id>.jsonl`.
 pub(super) fn pi_file(
     folders: &AgentFolders<'_>,
     new: &NewSession<'_>,
-) -> Result<PathBuf, ToolError> {
+) -> Result<LogPlace, String> {
     let path = new.folder.strip_prefix(['/', '\\']).unwrap_or(new.folder);
     let folder = format!("--{}--", path.replace(['/', '\\', ':'], "-"));
     let time = time_text(new.now).replace([':', '.'], "-");
     let sessions = log_folder(Provider::Pi, folders)?;
-    Ok(sessions.join(folder).join(format!("{time}_{}.jsonl", new.id)))
+    Ok(LogPlace::at(sessions.join(folder).join(format!("{time}_{}.jsonl", new.id))))
 }
 
-/// Returns `<project>/chats/session-<time>-<8 digits of the id>.jsonl`, and the file that says whose the
-/// folder of the project is, if that is new.
+/// Returns `<project>/chats/session-<time>-<8 digits of the id>.jsonl`.
 pub(super) fn gemini_file(
     folders: &AgentFolders<'_>,
     new: &NewSession<'_>,
-) -> Result<(PathBuf, Option<(PathBuf, String)>), ToolError> {
+) -> Result<LogPlace, String> {
     let projects = log_folder(Provider::Gemini, folders)?;
     // Gemini CLI compares paths of Windows in lower case.
     let folder = if cfg!(windows) { new.folder.to_lowercase() } else { new.folder.to_owned() };
@@ -86,7 +101,8 @@ pub(super) fn gemini_file(
     let time = time_text(new.now)[..16].replace(':', "-");
     // The end of a UUID of version 7 is random, and its beginning is the time.
     let digits = &new.id[new.id.len() - 8..];
-    Ok((project.join("chats").join(format!("session-{time}-{digits}.jsonl")), marker))
+    let file = project.join("chats").join(format!("session-{time}-{digits}.jsonl"));
+    Ok(LogPlace { file: Some(file), marker })
 }
 
 /// Returns the name that Gemini CLI gave a working directory: in its list, or in the folder of that name.

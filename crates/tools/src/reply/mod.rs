@@ -12,6 +12,7 @@ pub mod event_predicates;
 pub mod freshness;
 pub mod history;
 pub mod interface;
+pub mod log_presence;
 pub mod pending;
 pub mod retention_warning;
 pub mod rows;
