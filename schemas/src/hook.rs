@@ -1,6 +1,5 @@
 //! The moments at which an agent calls a hook, and the agents that do.
 
-use crate::client::Client;
 use crate::closed_enum::closed_enum;
 
 closed_enum! {
@@ -36,27 +35,6 @@ closed_enum! {
 }
 
 impl HookClient {
-    /// Returns the agent with the hooks of a client; `None` if it has none that this program knows.
-    pub fn of_client(client: Client) -> Option<Self> {
-        match client {
-            Client::Claude => Some(Self::Claude),
-            Client::Codex => Some(Self::Codex),
-            Client::Gemini => Some(Self::Gemini),
-            Client::Copilot => Some(Self::Copilot),
-            Client::Opencode
-            | Client::Vscode
-            | Client::Cursor
-            | Client::ClaudeDesktop
-            | Client::Windsurf
-            | Client::Zed
-            | Client::Jetbrains
-            | Client::Cline
-            | Client::Goose
-            | Client::Kiro
-            | Client::Antigravity => None,
-        }
-    }
-
     /// Returns the name under which the agent calls a hook; `None` if it has no such moment, or if
     /// it does not pass on what the hook would say then.
     ///

@@ -11,7 +11,7 @@ const MAX_EDITS: usize = 3;
 
 /// Returns the word of `known` that is closest to `wanted`, if it is close enough to be the word
 /// that was meant. It is close enough if it begins with `wanted`, or if a few edits turn `wanted`
-/// into it. Returns `None` if no word is, or if `wanted` is too short or too long to be compared.
+/// into it; of several, the shortest. Returns `None` if no word is, or if `wanted` is too short or too long to be compared.
 pub fn nearest<'k>(wanted: &str, known: impl IntoIterator<Item = &'k str>) -> Option<&'k str> {
     let wanted = wanted.trim().to_lowercase();
     let length = wanted.chars().count();
@@ -24,7 +24,7 @@ pub fn nearest<'k>(wanted: &str, known: impl IntoIterator<Item = &'k str>) -> Op
         .into_iter()
         .map(|word| (count_edits(&wanted, length, &word.to_lowercase()), word))
         .filter(|(edits, _)| *edits <= max_edits)
-        .min_by_key(|(edits, _)| *edits)
+        .min_by_key(|(edits, word)| (*edits, word.len()))
         .map(|(_, word)| word)
 }
 

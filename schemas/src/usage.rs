@@ -57,15 +57,17 @@ pub struct Usage {
 impl Usage {
     /// Applies `combine` field by field; a field unknown on both sides stays unknown.
     fn zip_fields(self, other: Self, combine: fn(i64, i64) -> i64) -> Self {
-        Self {
-            input: zip_counts(self.input, other.input, combine),
-            output: zip_counts(self.output, other.output, combine),
-            cache_read: zip_counts(self.cache_read, other.cache_read, combine),
-            cache_write: zip_counts(self.cache_write, other.cache_write, combine),
-            cache_write_1h: zip_counts(self.cache_write_1h, other.cache_write_1h, combine),
-            reasoning: zip_counts(self.reasoning, other.reasoning, combine),
-            web_search: zip_counts(self.web_search, other.web_search, combine),
-        }
+        let (ours, theirs) = (self.fields(), other.fields());
+        let [input, output, cache_read, cache_write, cache_write_1h, reasoning, web_search] =
+            std::array::from_fn(|at| zip_counts(ours[at], theirs[at], combine));
+        Self { input, output, cache_read, cache_write, cache_write_1h, reasoning, web_search }
+    }
+
+    /// Returns all counts, in the order of declaration.
+    const fn fields(self) -> [Option<i64>; 7] {
+        let Self { input, output, cache_read, cache_write, cache_write_1h, reasoning, web_search } =
+            self;
+        [input, output, cache_read, cache_write, cache_write_1h, reasoning, web_search]
     }
 
     /// Returns the field-wise sum.
@@ -96,16 +98,7 @@ impl Usage {
 
     /// Returns true if no field is negative, so that this may be the growth of a total.
     pub fn is_growth(self) -> bool {
-        let fields = [
-            self.input,
-            self.output,
-            self.cache_read,
-            self.cache_write,
-            self.cache_write_1h,
-            self.reasoning,
-            self.web_search,
-        ];
-        fields.into_iter().flatten().all(|count| count >= 0)
+        self.fields().into_iter().flatten().all(|count| count >= 0)
     }
 }
 

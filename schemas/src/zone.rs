@@ -61,11 +61,6 @@ impl Zone {
         self.0.iana_name().unwrap_or("local")
     }
 
-    /// Returns whether the zone is UTC, whose days begin at the same time everywhere.
-    pub fn is_utc(&self) -> bool {
-        *self == Self::UTC
-    }
-
     /// Returns the day as `2026-11-01`, or `None` if the time is outside jiff's range.
     pub fn day(&self, time: Timestamp) -> Option<String> {
         Some(self.date(time)?.to_string())

@@ -2,7 +2,8 @@
 
 use std::path::PathBuf;
 
-use clap::{Arg, ArgAction, Parser, Subcommand, ValueEnum};
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::{Arg, ArgAction, Parser, Subcommand};
 use schemas::envelope::MetadataLevel;
 use schemas::tool::metadata::MetadataArgs;
 
@@ -58,9 +59,10 @@ pub(super) struct Args {
         global = true, help_heading = GLOBAL_FLAGS,
         value_name = "WHEN",
         default_value = "auto",
-        hide_default_value = true
+        hide_default_value = true,
+        value_parser = parse_colors()
     )]
-    pub(super) color: ColorWhen,
+    pub(super) color: ColorChoice,
     /// Do not show long output in a pager (PAGER, else less)
     #[arg(long, global = true, help_heading = GLOBAL_FLAGS)]
     pub(super) no_pager: bool,
@@ -92,21 +94,18 @@ impl Args {
 }
 
 /// The values of `--color`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(super) enum ColorWhen {
-    Auto,
-    Always,
-    Never,
+const COLOR_CHOICES: &[(&str, ColorChoice)] =
+    &[("auto", ColorChoice::Auto), ("always", ColorChoice::Always), ("never", ColorChoice::Never)];
+
+/// Returns when output has colours, by a value of `--color`. Other values count as `auto`.
+pub(super) fn color_choice(value: &str) -> ColorChoice {
+    let known = COLOR_CHOICES.iter().find(|(name, _)| *name == value);
+    known.map_or(ColorChoice::Auto, |(_, choice)| *choice)
 }
 
-impl From<ColorWhen> for ColorChoice {
-    fn from(when: ColorWhen) -> Self {
-        match when {
-            ColorWhen::Auto => Self::Auto,
-            ColorWhen::Always => Self::Always,
-            ColorWhen::Never => Self::Never,
-        }
-    }
+fn parse_colors() -> impl TypedValueParser<Value = ColorChoice> {
+    let names = COLOR_CHOICES.iter().map(|(name, _)| *name);
+    PossibleValuesParser::new(names).map(|value| color_choice(&value))
 }
 
 /// Returns the flag `--ai-help` for the help text. [`run`] looks for the flag itself before it

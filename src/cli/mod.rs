@@ -36,7 +36,7 @@ use schemas::envelope::MetadataLevel;
 use schemas::error::shorten_message;
 use schemas::{Timestamp, ToolError, Zone};
 
-use self::args::{Args, Command, CommandNeeds};
+use self::args::{Args, Command, CommandNeeds, color_choice};
 use self::command_groups::{HelpScope, arrange_help};
 use self::commands::help::HelpFlags;
 use self::commands::{
@@ -49,6 +49,7 @@ use self::context::{CommandContext, debug_metadata};
 use self::exit::{CommandOutcome, CommandResult, report_result, report_unwritten};
 use self::first_run::ingest_on_first_use;
 use self::freshness::StoreRefresh;
+use self::reference::words_before_dashes;
 use self::screens::pick_session;
 use self::startup::{mask_stored_text, refuse_engine, start_logging};
 use self::typed_words::replace_synonym;
@@ -118,7 +119,7 @@ pub fn run(arguments: impl Iterator<Item = OsString>) -> ExitCode {
         is_json: args.json,
         is_quiet: args.quiet,
         debug,
-        terminal: Terminal::detect(args.color.into(), &environment::read_variable),
+        terminal: Terminal::detect(args.color, &environment::read_variable),
         pager: if args.no_pager { None } else { UserPager::find(&environment::read_variable) },
     };
     let Some(command) = args.command.take() else {
@@ -161,14 +162,13 @@ fn text_printer(arguments: &[OsString]) -> Printer {
 
 /// Returns the value of `--color` before the arguments are parsed.
 fn named_color(arguments: &[OsString]) -> ColorChoice {
-    let words = arguments.iter().map(|argument| argument.to_string_lossy());
-    let after_flag = words.clone().skip_while(|word| word != "--color").nth(1);
-    let named = words.clone().find_map(|word| word.strip_prefix("--color=").map(str::to_owned));
-    match named.or_else(|| after_flag.map(Into::into)).as_deref() {
-        Some("always") => ColorChoice::Always,
-        Some("never") => ColorChoice::Never,
-        Some(_) | None => ColorChoice::Auto,
+    let mut words = words_before_dashes(arguments);
+    while let Some(word) = words.next() {
+        let Some(rest) = word.strip_prefix("--color") else { continue };
+        let value = if rest.is_empty() { words.next() } else { rest.strip_prefix('=') };
+        return value.map_or(ColorChoice::Auto, color_choice);
     }
+    ColorChoice::Auto
 }
 
 /// Prints the help or the error with which clap ended parsing, and returns the exit code.

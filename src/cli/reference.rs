@@ -5,6 +5,7 @@ use std::ffi::OsString;
 
 use clap::{Arg, Command};
 
+use super::blank_values::find_option;
 use crate::help::{CommandHelp, Help};
 
 /// Returns help made from the commands of `program`.
@@ -65,7 +66,7 @@ pub(super) fn answer_ai_help(program: &Command, arguments: &[OsString]) -> Strin
     let help = describe_commands(program.clone());
     let mut words = words_before_dashes(arguments);
     while let Some(word) = words.next() {
-        if takes_value(program, word) {
+        if find_option(program, None, word).is_some_and(|flag| flag.get_action().takes_values()) {
             words.next();
         } else if let Some(text) = help.command_manual(word) {
             return text;
@@ -75,14 +76,7 @@ pub(super) fn answer_ai_help(program: &Command, arguments: &[OsString]) -> Strin
 }
 
 /// Returns the arguments before `--`; those that are not UTF-8 are empty.
-fn words_before_dashes(arguments: &[OsString]) -> impl Iterator<Item = &str> {
+pub(super) fn words_before_dashes(arguments: &[OsString]) -> impl Iterator<Item = &str> {
     let words = arguments.iter().skip(1).map(|word| word.to_str().unwrap_or_default());
     words.take_while(|word| *word != "--")
-}
-
-/// True if the word is a flag of the program itself that the next word belongs to.
-fn takes_value(program: &Command, word: &str) -> bool {
-    let long = word.strip_prefix("--").unwrap_or_default();
-    let mut known = program.get_arguments().filter(|arg| arg.get_long() == Some(long));
-    known.any(|arg| arg.get_action().takes_values())
 }

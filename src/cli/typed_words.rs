@@ -79,7 +79,7 @@ pub(super) fn replace_synonym(program: &Command, mut arguments: Vec<OsString>) -
 }
 
 /// Returns the position of the word that names the command.
-fn find_command_word(program: &Command, arguments: &[OsString]) -> Option<usize> {
+pub(super) fn find_command_word(program: &Command, arguments: &[OsString]) -> Option<usize> {
     let mut at = 1;
     loop {
         let word = arguments.get(at)?.to_str()?;

@@ -15,6 +15,7 @@ use super::typed_words::describe_unknown_command;
 const MAX_LISTED_VALUES: usize = 20;
 
 /// Returns the message about what clap refused. `None` if the words of clap do.
+#[expect(clippy::wildcard_enum_match_arm, reason = "the words of clap do for all other kinds")]
 pub(super) fn describe_wrong_usage(
     program: &Command,
     error: &clap::Error,

@@ -7,8 +7,9 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use schemas::{ErrorCode, ToolError};
 
 use super::environment::read_variable;
-use super::settings::{invalid_file_error, read_text};
+use super::settings::invalid_file_error;
 use crate::files::pipes::open_to_read;
+use crate::files::stdin::read_text;
 use base::random::random_bytes;
 use store::Store;
 use tools::error::store_error;

@@ -14,8 +14,9 @@ use schemas::ToolError;
 use serde::Deserialize;
 
 use super::patterns::{FolderPatterns, folder_of, is_whole};
-use super::settings::{invalid_file_error, read_text};
+use super::settings::invalid_file_error;
 use crate::files::outfile::open_regular;
+use crate::files::stdin::read_text;
 use store::SessionOrigin;
 
 /// Maximum size of the file in bytes.

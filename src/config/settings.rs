@@ -1,7 +1,7 @@
 //! The user's own settings files: prices, and rules for secrets.
 
 use std::fmt::Display;
-use std::io::{self, Read};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -11,6 +11,7 @@ use schemas::{ErrorCode, ToolError};
 
 use super::environment::{read_path_variable, settings_dir};
 use crate::files::outfile::open_regular;
+use crate::files::stdin::read_text;
 use tools::error::unusable_path;
 
 /// Maximum size of a settings file in bytes; a larger file is refused.
@@ -63,16 +64,6 @@ pub(super) fn read_settings_file(
 /// Returns the path of the file that a variable names, otherwise that of the usual one.
 pub(super) fn settings_file(name: &str, usual: &str) -> PathBuf {
     read_path_variable(name).unwrap_or_else(|| settings_dir().join(usual))
-}
-
-/// Reads the text of an open file, if it has at most `max_bytes` bytes.
-pub(super) fn read_text(file: impl Read, max_bytes: u64) -> io::Result<String> {
-    let mut text = String::new();
-    file.take(max_bytes + 1).read_to_string(&mut text)?;
-    if text.len() as u64 > max_bytes {
-        return Err(io::Error::other(format!("it has more than {max_bytes} bytes")));
-    }
-    Ok(text)
 }
 
 /// Returns the error for a file of the user with invalid content.

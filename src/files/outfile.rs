@@ -50,7 +50,7 @@ pub(crate) fn write_output(
 }
 
 /// Creates a temporary file in the folder of `place`, so that one step moves it there.
-fn create_next_to(place: &Path) -> io::Result<NamedTempFile> {
+pub(crate) fn create_next_to(place: &Path) -> io::Result<NamedTempFile> {
     let dir = place.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
     fs::create_dir_all(dir)?;
     create_temporary(dir)

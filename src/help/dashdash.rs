@@ -11,7 +11,7 @@ pub const SPEC_VERSION: &str = "0.2.0";
 
 /// Returns the access that the tools need: `read` if every tool only reads.
 pub fn access_level() -> &'static str {
-    if TOOLS.iter().all(|tool| tool.read_only) { "read" } else { "interact" }
+    if TOOLS.iter().all(|tool| tool.is_read_only()) { "read" } else { "interact" }
 }
 
 /// Returns the block of a server that serves these tools.
@@ -36,7 +36,7 @@ pub fn tool_block(spec: &ToolSpec) -> Value {
     json!({
         "category": spec.category,
         "operationType": spec.risk,
-        "idempotent": spec.idempotent,
+        "idempotent": true,
         "cliEquivalent": format!("sessions {}", spec.command),
     })
 }
@@ -55,9 +55,9 @@ pub fn full_tool_block(spec: &ToolSpec) -> Value {
         "name": spec.name,
         "category": spec.category,
         "operationType": spec.risk,
-        "idempotent": spec.idempotent,
+        "idempotent": true,
         "sideEffects": [],
-        "reversible": !spec.destructive,
+        "reversible": spec.is_read_only(),
         "cliEquivalent": format!("sessions {}", spec.command),
         "examples": examples,
         "errors": error_list(spec.all_errors()),

@@ -20,7 +20,7 @@ const NOT_FOR: &[&str] = &[
     "searching the code or files of a project: use grep or the editor",
     "what happens outside coding agents: shell history, browsers, chats",
     "the current conversation, which is already in your context unless it was compacted",
-    "sessions on other machines: only logs on this one are read",
+    "sessions on other machines that were never published to a lake",
 ];
 
 /// Returns requests that the tools answer.
@@ -188,11 +188,11 @@ pub(super) const INPUT: &str = "\
 **Times** (`since`, `--since`, `until:`). Accepted:
 
 - a span back from now: `30m`, `24h`, `7d`, `2w` (s, m, h, d, w)
+- words: `today`, `yesterday`, `monday`, `last week`, `this month`, meaning its first midnight
 - a date, meaning its midnight: `2026-11-01`. Over MCP in UTC (`session_stats` has `timezone`); on the command line in the user's zone (`--timezone`)
-- RFC 3339: `2026-11-01T09:30:00Z`, `2026-11-01T10:30:00+01:00`
+- RFC 3339: `2026-11-01T09:30:00Z`, `2026-11-01T10:30:00+01:00`; without an offset it is a local time
 
-❌ Not accepted: `yesterday`, `last week`, `1 month`, `01/11/2026`, `2026-11`, Unix seconds. Convert: yesterday is `24h` or a date; a month is `30d`; \
-a local time gets its offset. Answers give RFC 3339 in UTC with milliseconds.
+❌ Not accepted: `1 month`, `01/11/2026`, `2026-11`, Unix seconds. Convert: a month is `30d`. Answers give RFC 3339 in UTC with milliseconds.
 
 **Queries**: all words must occur in one event, each as a substring in any case; `\"a phrase\"`, `/a regex/`, `a OR b`, `-word`; qualifiers \
 `tool:` `file:` `model:` `branch:` `agent:` `label:` `is:error` `is:replay` `until:` `case:yes` `total:exact` `sort:relevance` `sort:oldest`. A qualifier in quotes is text.

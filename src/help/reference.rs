@@ -38,8 +38,9 @@ pub(super) fn tools_text(served: ServedTools) -> String {
 pub fn tool_text(tool: &ToolSpec) -> String {
     let codes: Vec<_> = tool.all_errors().map(|code| format!("`{code}`")).collect();
     let hints = format!(
-        "read-only: {}, destructive: {}, idempotent: {}, open world: {}",
-        tool.read_only, tool.destructive, tool.idempotent, tool.open_world
+        "read-only: {}, destructive: {}, idempotent: true, open world: false",
+        tool.is_read_only(),
+        !tool.is_read_only()
     );
     let mut out = format!(
         "## {name}\n\n{description}\n\nRisk level {level} (`{risk}`), about `{category}`, action template \"{template}\"; {hints}.\nCommand: `sessions {command}`.\n\n",

@@ -6,7 +6,7 @@ use anstyle::Style;
 use super::painted::{DIM, Painted};
 use base::cells::{text_width, truncate, truncate_end};
 use base::sanitize::{clean_text, one_line};
-use base::text_table::{COLUMN_GAP, align_columns};
+use base::text_table::COLUMN_GAP;
 
 /// A column of a table.
 #[derive(Debug, Clone, Copy)]
@@ -77,12 +77,11 @@ impl Cell {
 pub(crate) struct FittedTable {
     columns: Vec<Column>,
     rows: Vec<Vec<Cell>>,
-    has_header: bool,
 }
 
 impl FittedTable {
     pub(crate) fn new(columns: &[Column]) -> Self {
-        Self { columns: columns.to_vec(), rows: Vec::new(), has_header: true }
+        Self { columns: columns.to_vec(), rows: Vec::new() }
     }
 
     /// Adds a row with a cell for each column.
@@ -109,41 +108,27 @@ impl FittedTable {
         }
         self.cut_widest(&kept, &mut widths, width);
 
-        let mut lines = Vec::new();
-        if self.has_header {
-            let names = kept.iter().map(|at| {
-                let name = truncate_end(self.columns[*at].name, widths[*at]);
-                paint_cell(DIM, &name)
-            });
-            lines.push(names.collect());
-        }
-        let header_lines = lines.len();
-        for row in &self.rows {
-            // The line of a row with a cell that spills is formatted by itself.
-            if self.has_spilling_cell(row, &kept, &widths) {
-                lines.push(vec![String::new(); kept.len()]);
-                continue;
-            }
-            let cells = kept.iter().filter_map(|at| row.get(*at).map(|cell| (cell, widths[*at])));
-            lines.push(
-                cells
-                    .map(|(cell, width)| paint_cell(cell.style, &truncate(&cell.text, width)))
-                    .collect(),
-            );
-        }
-        let right: Vec<bool> = kept.iter().map(|at| self.columns[*at].is_right).collect();
-        let aligned = align_columns(lines, &right);
         let mut painted = Painted::new();
-        for (at, line) in aligned.lines().enumerate() {
-            let row = at.checked_sub(header_lines).and_then(|row| self.rows.get(row));
-            let spilled = row.filter(|row| self.has_spilling_cell(row, &kept, &widths));
-            match spilled {
-                Some(row) => painted.append_aligned(&self.spilled_line(row, &kept, &widths, width)),
-                None => painted.append_aligned(line),
-            }
+        let header = self.columns.iter().zip(&widths);
+        let header: Vec<Cell> = header
+            .map(|(column, width)| Cell::new(DIM, &truncate_end(column.name, *width)))
+            .collect();
+        for row in std::iter::once(&header).chain(&self.rows) {
+            let line = if self.has_spilling_cell(row, &kept, &widths) {
+                self.spilled_line(row, &kept, &widths, width)
+            } else {
+                self.parts(row, &kept, &widths).iter().map(LinePart::paint).collect()
+            };
+            painted.append_aligned(line.trim_end());
             painted.append_aligned("\n");
         }
         painted
+    }
+
+    /// Returns the cells of a row that are shown.
+    fn parts<'a>(&self, row: &'a [Cell], kept: &[usize], widths: &[usize]) -> Vec<LinePart<'a>> {
+        let cells = kept.iter().filter_map(|at| Some((*at, row.get(*at)?)));
+        cells.map(|(at, cell)| LinePart::new(self.columns[at], cell, widths[at])).collect()
     }
 
     /// Returns true if a cell of the row is wider than its column and is not cut.
@@ -158,12 +143,7 @@ impl FittedTable {
     /// is too little, cells that can be cut are left out.
     fn spilled_line(&self, row: &[Cell], kept: &[usize], widths: &[usize], width: usize) -> String {
         let Some((last, others)) = kept.split_last() else { return String::new() };
-        let mut parts = Vec::new();
-        for at in others {
-            if let Some(cell) = row.get(*at) {
-                parts.push(LinePart::new(self.columns[*at], cell, widths[*at]));
-            }
-        }
+        let mut parts = self.parts(row, others, widths);
         while total_width(&parts) + MIN_LAST_WIDTH > width
             && let Some(cut) = parts.iter().rposition(|part| part.column.min_width.is_some())
         {
@@ -180,7 +160,7 @@ impl FittedTable {
         {
             line.push_str(&paint_cell(cell.style, &truncate(&cell.text, room)));
         }
-        line.trim_end().to_owned()
+        line
     }
 
     fn cells_of(&self, column: usize) -> impl Iterator<Item = &Cell> {
@@ -189,7 +169,7 @@ impl FittedTable {
 
     /// Returns the cells that a column takes on a screen of this width if nothing is cut.
     fn natural_width(&self, column: usize, screen_width: usize) -> usize {
-        let name = if self.has_header { text_width(self.columns[column].name) } else { 0 };
+        let name = text_width(self.columns[column].name);
         let most = if self.columns[column].may_spill {
             MAX_SPILLING_WIDTH.max(screen_width / 6)
         } else {
@@ -228,7 +208,7 @@ impl FittedTable {
     }
 }
 
-/// A cell of a line that is not aligned with the others, but for its last one.
+/// A cell of a line.
 struct LinePart<'a> {
     column: Column,
     cell: &'a Cell,

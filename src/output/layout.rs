@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use anstyle::Style;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use schemas::{Timestamp, Zone};
 
 use super::painted::Painted;
@@ -160,25 +161,20 @@ impl Layout {
     /// Appends a path as `shown`, as a link if the terminal opens links.
     pub(crate) fn push_path(&self, painted: &mut Painted, style: Style, path: &str, shown: &str) {
         if self.has_links && path.starts_with('/') {
-            painted.push_link(style, shown, &format!("file://{}", encode_path(path)));
+            painted.push_link(
+                style,
+                shown,
+                &format!("file://{}", utf8_percent_encode(path, PATH_ESCAPES)),
+            );
         } else {
             painted.push_inline(style, shown);
         }
     }
 }
 
-/// Encodes a path for an address.
-fn encode_path(path: &str) -> String {
-    let mut encoded = String::new();
-    for byte in path.bytes() {
-        if byte.is_ascii_alphanumeric() || b"/-_.~".contains(&byte) {
-            encoded.push(char::from(byte));
-        } else {
-            encoded.push_str(&format!("%{byte:02X}"));
-        }
-    }
-    encoded
-}
+/// The bytes of a path that an address cannot have.
+const PATH_ESCAPES: &AsciiSet =
+    &NON_ALPHANUMERIC.remove(b'/').remove(b'-').remove(b'_').remove(b'.').remove(b'~');
 
 #[cfg(test)]
 mod tests {

@@ -35,15 +35,6 @@ pub struct Terminal {
 }
 
 impl Terminal {
-    /// Output that no user reads on a screen: a pipe or a file.
-    pub const PIPE: Self = Self {
-        is_screen: false,
-        has_color: false,
-        has_links: false,
-        width: DEFAULT_WIDTH,
-        height: None,
-    };
-
     /// Finds out about stdout. `read_variable` reads the environment.
     pub fn detect(choice: ColorChoice, read_variable: &dyn Fn(&str) -> Option<String>) -> Self {
         let is_terminal = io::stdout().is_terminal();

@@ -184,7 +184,7 @@ impl CallDispatcher {
 
         let Some((_, state)) = state else { return tool_call.answer(tools, &call) };
         // A key is the text of the arguments, of which large ones are rarely repeated.
-        if !tool_call.spec.read_only || debug.tokens_input > MAX_KEY_TOKENS {
+        if !tool_call.spec.is_read_only() || debug.tokens_input > MAX_KEY_TOKENS {
             return tool_call.answer(tools, &call);
         }
         let key = tool_call.cache_key();

@@ -356,6 +356,8 @@ impl<R: AsyncRead + Unpin> AsyncRead for BoundedLines<R> {
                 if this.length == 0 {
                     return Poll::Ready(Ok(()));
                 }
+                // rmcp ignores a last line without an end.
+                this.line.push(b'\n');
                 this.end_line();
             }
         }

@@ -9,6 +9,9 @@ use serde_json::{Value, json};
 
 use super::web::app;
 
+/// Largest answer in characters, for clients that cap results.
+const MAX_RESULT_CHARS: u32 = 100_000;
+
 /// Returns the served tools, ordered by name. The tool that changes labels is listed only if the
 /// server allows it, because its description costs every session tokens.
 pub(super) fn list_tools(served: ServedTools, allows_labels: bool) -> Vec<Tool> {
@@ -35,13 +38,13 @@ fn to_protocol_tool(spec: &'static ToolSpec, served: ServedTools) -> Tool {
     tool.output_schema = Some(Arc::new(output_schema()));
     tool.annotations = Some(
         ToolAnnotations::new()
-            .read_only(spec.read_only)
-            .destructive(spec.destructive)
-            .idempotent(spec.idempotent)
-            .open_world(spec.open_world),
+            .read_only(spec.is_read_only())
+            .destructive(!spec.is_read_only())
+            .idempotent(true)
+            .open_world(false),
     );
     tool.meta = Some(MetaObject(into_object(json!({
-        "anthropic/maxResultSizeChars": spec.max_result_chars,
+        "anthropic/maxResultSizeChars": MAX_RESULT_CHARS,
         "schema_version": CONTRACT_VERSION,
     }))));
     tool

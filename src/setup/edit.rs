@@ -12,41 +12,57 @@ use toml_edit::{Array, DocumentMut, Item, Table};
 use super::entry::{SERVER_NAME, ServerEntry};
 use super::yaml::{add_to_yaml, remove_from_yaml};
 
-const BYTE_ORDER_MARK: &str = "\u{feff}";
+/// Edits a text without what editors on Windows add and the parsers do not expect: a byte order mark, and
+/// `\r\n` at the end of every line. A text that changes gets them back.
+pub(super) fn edit_plain(
+    text: &str,
+    edit: impl FnOnce(&str) -> Result<String, String>,
+) -> Result<String, String> {
+    const BYTE_ORDER_MARK: &str = "\u{feff}";
+
+    let plain = text.trim_start_matches(BYTE_ORDER_MARK);
+    let mark = &text[..text.len() - plain.len()];
+    let lines = plain.matches('\n').count();
+    let is_windows = lines > 0 && plain.matches("\r\n").count() == lines;
+    let plain = if is_windows { plain.replace("\r\n", "\n") } else { plain.to_owned() };
+    let edited = edit(&plain)?;
+    if edited == plain {
+        return Ok(text.to_owned());
+    }
+    let edited = if is_windows { edited.replace('\n', "\r\n") } else { edited };
+    Ok(format!("{mark}{edited}"))
+}
 
 /// Returns `text` with the entry added. The error is the reason why the text cannot take the entry.
 pub(super) fn add_entry(path: &Path, text: &str, entry: &ServerEntry) -> Result<String, String> {
-    // Editors on Windows begin files with a byte order mark. The parsers do not expect it.
-    let (mark, text) = match text.strip_prefix(BYTE_ORDER_MARK) {
-        Some(rest) => (BYTE_ORDER_MARK, rest),
-        None => ("", text),
-    };
-    let extension = path.extension().and_then(OsStr::to_str);
-    let edited = match extension {
+    match path.extension().and_then(OsStr::to_str) {
         Some("toml") => add_to_toml(text, entry),
         Some("yaml") => add_to_yaml(text, entry),
         Some(_) | None => add_to_json(text, entry),
-    };
-    edited.map(|edited| format!("{mark}{edited}"))
+    }
 }
 
 /// Returns `text` without the entry. The error is the reason why the text cannot be changed.
 pub(super) fn remove_entry(path: &Path, text: &str, entry: &ServerEntry) -> Result<String, String> {
-    let (mark, text) = match text.strip_prefix(BYTE_ORDER_MARK) {
-        Some(rest) => (BYTE_ORDER_MARK, rest),
-        None => ("", text),
-    };
-    let edited = match path.extension().and_then(OsStr::to_str) {
+    match path.extension().and_then(OsStr::to_str) {
         Some("toml") => remove_from_toml(text, entry),
         Some("yaml") => Ok(remove_from_yaml(text, entry)),
         Some(_) | None => remove_from_json(text, entry),
-    };
-    edited.map(|edited| format!("{mark}{edited}"))
+    }
+}
+
+/// Parses JSON with comments.
+pub(super) fn parse_json(text: &str) -> Result<CstRootNode, String> {
+    CstRootNode::parse(text, &ParseOptions::default())
+        .map_err(|error| format!("it is not JSON ({error})"))
+}
+
+fn parse_toml(text: &str) -> Result<DocumentMut, String> {
+    text.parse().map_err(|error| format!("it is not TOML ({error})"))
 }
 
 fn remove_from_json(text: &str, entry: &ServerEntry) -> Result<String, String> {
-    let root = CstRootNode::parse(text, &ParseOptions::default())
-        .map_err(|error| format!("it is not JSON ({error})"))?;
+    let root = parse_json(text)?;
     let Some(mut object) = root.object_value() else { return Ok(text.to_owned()) };
     for table in entry_tables(entry, &object) {
         let Some(inner) = object.object_value(table) else { return Ok(text.to_owned()) };
@@ -59,22 +75,15 @@ fn remove_from_json(text: &str, entry: &ServerEntry) -> Result<String, String> {
 }
 
 fn remove_from_toml(text: &str, entry: &ServerEntry) -> Result<String, String> {
-    let mut document =
-        text.parse::<DocumentMut>().map_err(|error| format!("it is not TOML ({error})"))?;
-    let mut item = document.as_item_mut();
-    for name in entry.tables {
-        let Some(inner) = item.get_mut(name) else { return Ok(text.to_owned()) };
-        item = inner;
-    }
-    if let Some(table) = item.as_table_like_mut() {
+    let mut document = parse_toml(text)?;
+    if let Some(table) = document.get_mut(entry.table).and_then(Item::as_table_like_mut) {
         table.remove(SERVER_NAME);
     }
     Ok(document.to_string())
 }
 
 fn add_to_json(text: &str, entry: &ServerEntry) -> Result<String, String> {
-    let root = CstRootNode::parse(text, &ParseOptions::default())
-        .map_err(|error| format!("it is not JSON ({error})"))?;
+    let root = parse_json(text)?;
     let mut object = root.object_value_or_create().ok_or("it is not a JSON object")?;
     for table in entry_tables(entry, &object) {
         object = object
@@ -110,7 +119,7 @@ fn add_to_json(text: &str, entry: &ServerEntry) -> Result<String, String> {
 /// Returns the tables around the entry. OpenCode 2 has its servers one table deeper; a file that
 /// contains that table is for OpenCode 2.
 fn entry_tables(entry: &ServerEntry, root: &CstObject) -> Vec<&'static str> {
-    let mut tables = entry.tables.to_vec();
+    let mut tables = vec![entry.table];
     let inner = root.object_value("mcp").and_then(|mcp| mcp.object_value("servers"));
     // In the older format, a server itself may be named `servers`.
     if tables == ["mcp"] && inner.is_some_and(|servers| servers.get("type").is_none()) {
@@ -134,10 +143,9 @@ pub(super) fn to_cst_value(value: &Value) -> CstInputValue {
 }
 
 fn add_to_toml(text: &str, entry: &ServerEntry) -> Result<String, String> {
-    let mut document =
-        text.parse::<DocumentMut>().map_err(|error| format!("it is not TOML ({error})"))?;
+    let mut document = parse_toml(text)?;
     let mut item = document.as_item_mut();
-    for name in entry.tables.iter().copied().chain([SERVER_NAME]) {
+    for name in [entry.table, SERVER_NAME] {
         if item.is_inline_table() {
             return Err(format!("'{name}' would have to go into an inline table"));
         }
@@ -167,12 +175,7 @@ fn add_to_toml(text: &str, entry: &ServerEntry) -> Result<String, String> {
 /// Returns the text of the settings file of this program with patterns of folders added to `exclude`.
 /// Everything else stays as it is.
 pub(crate) fn exclude_folders(text: &str, patterns: &[String]) -> Result<String, String> {
-    let (mark, text) = match text.strip_prefix('\u{feff}') {
-        Some(rest) => ("\u{feff}", rest),
-        None => ("", text),
-    };
-    let mut document =
-        text.parse::<DocumentMut>().map_err(|error| format!("it is not TOML ({error})"))?;
+    let mut document = parse_toml(text)?;
     let ingest = document.entry("ingest").or_insert_with(|| Item::Table(Table::new()));
     let ingest = ingest.as_table_like_mut().ok_or("'ingest' in it is not a table")?;
     let exclude = ingest.entry("exclude").or_insert_with(|| toml_edit::value(Array::new()));
@@ -182,12 +185,7 @@ pub(crate) fn exclude_folders(text: &str, patterns: &[String]) -> Result<String,
             exclude.push(pattern);
         }
     }
-    let mut changed = document.to_string();
-    // The parser knows one end of a line only.
-    if text.contains("\r\n") {
-        changed = changed.replace('\n', "\r\n");
-    }
-    Ok(format!("{mark}{changed}"))
+    Ok(document.to_string())
 }
 
 /// Returns true if an item of TOML has this value.
@@ -221,71 +219,78 @@ mod tests {
 
     use super::*;
 
-    fn entry(tables: &'static [&'static str]) -> ServerEntry {
+    fn entry(table: &'static str) -> ServerEntry {
         let fields = json!({ "command": "/opt/sessions", "args": ["mcp"] });
-        ServerEntry { tables, fields: fields.as_object().cloned().expect("object") }
+        ServerEntry { table, fields: fields.as_object().cloned().expect("object") }
     }
 
-    fn added_to(name: &str, text: &str, tables: &'static [&'static str]) -> Result<String, String> {
-        add_entry(Path::new(name), text, &entry(tables))
+    fn added_to(name: &str, text: &str, table: &'static str) -> Result<String, String> {
+        edit_plain(text, |text| add_entry(Path::new(name), text, &entry(table)))
     }
 
     /// What was added goes, and everything else stays as it was.
     #[test]
     fn an_added_entry_is_removed() {
-        for (name, tables, before) in [
+        for (name, table, before) in [
             (
                 "a.json",
-                &["mcpServers"][..],
+                "mcpServers",
                 "{\n  // mine\n  \"mcpServers\": {\n    \"other\": { \"command\": \"x\" }\n  }\n}\n",
             ),
             (
                 "a.toml",
-                &["mcp_servers"],
+                "mcp_servers",
                 "model = \"x\" # mine\n\n[mcp_servers.other]\ncommand = \"x\"\n",
             ),
-            ("a.yaml", &["extensions"], "mode: x # mine\nextensions:\n  other:\n    cmd: x\n"),
+            ("a.yaml", "extensions", "mode: x # mine\nextensions:\n  other:\n    cmd: x\n"),
         ] {
-            let path = Path::new(name);
-            let after = add_entry(path, before, &entry(tables)).expect("adds");
-            assert_ne!(after, before, "{name}");
-            assert_eq!(remove_entry(path, &after, &entry(tables)).as_deref(), Ok(before), "{name}");
-            assert_eq!(remove_entry(path, before, &entry(tables)).as_deref(), Ok(before), "{name}");
+            let remove = |text: &str| {
+                edit_plain(text, |text| remove_entry(Path::new(name), text, &entry(table)))
+            };
+            let windows = format!("\u{feff}{}", before.replace('\n', "\r\n"));
+            for before in [before, windows.as_str()] {
+                let after = added_to(name, before, table).expect("adds");
+                assert_ne!(after, before, "{name}");
+                assert_eq!(after.contains("\r\n"), before.contains("\r\n"), "{name}");
+                assert!(!after.replace("\r\n", "").contains('\r'), "{name}");
+                assert_eq!(remove(&after).as_deref(), Ok(before), "{name}");
+                assert_eq!(remove(before).as_deref(), Ok(before), "{name}");
+            }
         }
     }
 
     #[test]
     fn json_keeps_its_comments_and_everything_else() {
         let before = "{\n  // mine\n  \"theme\": \"dark\",\n  \"mcpServers\": {\n    \"other\": { \"command\": \"x\" }, // keep\n  },\n}\n";
-        let after = added_to("a.json", before, &["mcpServers"]).expect("edits");
+        let after = added_to("a.json", before, "mcpServers").expect("edits");
         for kept in
             ["// mine", "\"theme\": \"dark\"", "\"other\": { \"command\": \"x\" }", "// keep"]
         {
             assert!(after.contains(kept), "{kept}: {after}");
         }
         assert!(after.contains("\"/opt/sessions\""), "{after}");
-        assert_eq!(added_to("a.json", &after, &["mcpServers"]).as_ref(), Ok(&after), "twice");
+        assert_eq!(added_to("a.json", &after, "mcpServers").as_ref(), Ok(&after), "twice");
     }
 
     #[test]
     fn a_file_that_is_not_there_is_made_of_the_entry_alone() {
-        let made = added_to("a.json", "", &["mcpServers"]).expect("makes");
+        let made = added_to("a.json", "", "mcpServers").expect("makes");
         let value: Value = serde_json::from_str(&made).expect("JSON");
         assert_eq!(value["mcpServers"]["sessions"]["args"], json!(["mcp"]));
-        let made = added_to("a.toml", "", &["mcp_servers"]).expect("makes");
+        let made = added_to("a.toml", "", "mcp_servers").expect("makes");
         assert!(made.starts_with("[mcp_servers.sessions]\n"), "{made}");
     }
 
     #[test]
     fn an_entry_that_is_there_is_brought_up_to_date_with_its_further_fields() {
         let before = "{\"mcpServers\": {\"sessions\": {\"command\": \"/old\", \"timeout\": 5}}}";
-        let after = added_to("a.json", before, &["mcpServers"]).expect("edits");
+        let after = added_to("a.json", before, "mcpServers").expect("edits");
         let value: Value = serde_json::from_str(&after).expect("JSON");
         let own = &value["mcpServers"]["sessions"];
         assert_eq!((&own["command"], &own["timeout"]), (&json!("/opt/sessions"), &json!(5)));
         let before =
             "model = \"x\" # mine\n\n[mcp_servers.sessions]\ncommand = \"/old\"\nenabled = true\n";
-        let after = added_to("a.toml", before, &["mcp_servers"]).expect("edits");
+        let after = added_to("a.toml", before, "mcp_servers").expect("edits");
         for line in [
             "model = \"x\" # mine",
             "command = \"/opt/sessions\"",
@@ -294,7 +299,7 @@ mod tests {
         ] {
             assert!(after.contains(line), "{line}: {after}");
         }
-        assert_eq!(added_to("a.toml", &after, &["mcp_servers"]).as_ref(), Ok(&after), "twice");
+        assert_eq!(added_to("a.toml", &after, "mcp_servers").as_ref(), Ok(&after), "twice");
     }
 
     #[test]
@@ -307,7 +312,7 @@ mod tests {
             ("a.toml", "= broken"),
             ("a.toml", "mcpServers = 3"),
         ] {
-            assert!(added_to(name, text, &["mcpServers"]).is_err(), "{text}");
+            assert!(added_to(name, text, "mcpServers").is_err(), "{text}");
         }
     }
 
@@ -316,10 +321,10 @@ mod tests {
         for (name, text) in [("a.json", "{}"), ("a.toml", "model = \"x\"\n"), ("a.yaml", "a: 1\n")]
         {
             let text = format!("\u{feff}{text}");
-            let after = added_to(name, &text, &["mcpServers"]).expect("edits");
+            let after = added_to(name, &text, "mcpServers").expect("edits");
             assert!(after.starts_with('\u{feff}') && after.contains("/opt/sessions"), "{after}");
             assert_eq!(after.matches('\u{feff}').count(), 1);
-            assert_eq!(added_to(name, &after, &["mcpServers"]).as_ref(), Ok(&after), "twice");
+            assert_eq!(added_to(name, &after, "mcpServers").as_ref(), Ok(&after), "twice");
         }
     }
 
@@ -329,8 +334,8 @@ mod tests {
 
     #[test]
     fn both_kinds_of_opencode_are_known() {
-        let old = added_to("a.json", "{\"mcp\": {}}", &["mcp"]).expect("edits");
-        let new = added_to("a.json", "{\"mcp\": {\"servers\": {}}}", &["mcp"]).expect("edits");
+        let old = added_to("a.json", "{\"mcp\": {}}", "mcp").expect("edits");
+        let new = added_to("a.json", "{\"mcp\": {\"servers\": {}}}", "mcp").expect("edits");
         assert!(parsed(&old)["mcp"]["sessions"].is_object());
         assert!(parsed(&new)["mcp"]["servers"]["sessions"].is_object());
     }
@@ -338,7 +343,7 @@ mod tests {
     #[test]
     fn patterns_are_added_once_and_the_rest_of_the_file_stays() {
         let acme = ["acme".to_owned()];
-        let add = |text: &str| exclude_folders(text, &acme).expect("adds");
+        let add = |text: &str| edit_plain(text, |text| exclude_folders(text, &acme)).expect("adds");
         assert_eq!(add(""), "[ingest]\nexclude = [\"acme\"]\n");
         let kept = "# mine\n[display]\ntimezone = \"UTC\" # home\n";
         assert!(add(kept).starts_with(kept));

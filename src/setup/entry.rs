@@ -8,7 +8,7 @@ pub(super) const SERVER_NAME: &str = "sessions";
 /// The server's entry, and its location in the file.
 #[derive(Debug, Clone)]
 pub(super) struct ServerEntry {
-    /// The tables around the entry, outermost first.
-    pub(super) tables: &'static [&'static str],
+    /// The table that holds the entries of servers.
+    pub(super) table: &'static str,
     pub(super) fields: Map<String, Value>,
 }

@@ -4,15 +4,14 @@
 use std::path::{Path, PathBuf};
 
 use ingest::provider::format::AgentFolders;
-use jsonc_parser::ParseOptions;
-use jsonc_parser::cst::{CstArray, CstNode, CstObject, CstRootNode};
+use jsonc_parser::cst::{CstArray, CstNode, CstObject};
 use schemas::client::Client;
 use schemas::hook::{HookClient, HookName};
 use schemas::{Timestamp, ToolError};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::edit::to_cst_value;
+use super::edit::{parse_json, to_cst_value};
 use super::place::client_folder;
 use super::{ConfigWritten, change_config, is_changed_by};
 use crate::plugin::hook_entries;
@@ -44,15 +43,9 @@ pub fn plan_hooks(
     let command_line = shell_line(words);
     let entries = hook_entries(client, &command_line);
     let path = match client {
-        HookClient::Claude => {
-            let dir = places.env_path("CLAUDE_CONFIG_DIR");
-            dir.unwrap_or_else(|| places.home_path(".claude")).join("settings.json")
-        }
-        HookClient::Codex => {
-            let dir = places.env_path("CODEX_HOME");
-            dir.unwrap_or_else(|| places.home_path(".codex")).join("hooks.json")
-        }
-        HookClient::Gemini => places.home_path(".gemini/settings.json"),
+        HookClient::Claude => client_folder(Client::Claude, places).join("settings.json"),
+        HookClient::Codex => client_folder(Client::Codex, places).join("hooks.json"),
+        HookClient::Gemini => client_folder(Client::Gemini, places).join("settings.json"),
         HookClient::Copilot => client_folder(Client::Copilot, places).join("hooks/sessions.json"),
     };
     let mut installation = HookInstallation { client, path, config: String::new(), entries };
@@ -88,7 +81,7 @@ impl HookInstallation {
 
     /// Returns `text` with the hooks added. The error is the reason why it cannot take them.
     fn add_to(&self, text: &str) -> Result<String, String> {
-        let root = parse_config(text)?;
+        let root = parse_json(text)?;
         let object = root.object_value_or_create().ok_or("it is not a JSON object")?;
         if self.client == HookClient::Copilot && object.get("version").is_none() {
             object.append("version", to_cst_value(&json!(1)));
@@ -111,7 +104,7 @@ impl HookInstallation {
 
     /// Returns `text` without the hooks.
     fn remove_from(&self, text: &str) -> Result<String, String> {
-        let root = parse_config(text)?;
+        let root = parse_json(text)?;
         let Some(object) = root.object_value() else { return Ok(text.to_owned()) };
         let Some(hooks) = object.object_value("hooks") else { return Ok(text.to_owned()) };
         for property in hooks.properties() {
@@ -168,11 +161,6 @@ impl HookInstallation {
     }
 }
 
-fn parse_config(text: &str) -> Result<CstRootNode, String> {
-    CstRootNode::parse(text, &ParseOptions::default())
-        .map_err(|error| format!("it is not JSON ({error})"))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -184,7 +172,7 @@ mod tests {
     }
 
     fn parsed(text: &str) -> Value {
-        let root = parse_config(text).expect("JSON");
+        let root = parse_json(text).expect("JSON");
         root.object_value().and_then(|object| object.to_serde_value()).expect("an object")
     }
 

@@ -7,6 +7,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, PercentEncode, utf8_percent_encode};
 use schemas::client::Client;
 use serde_json::{Map, Value};
 
@@ -14,52 +15,33 @@ use super::entry::{SERVER_NAME, ServerEntry};
 
 /// Returns the link that adds the entry; `None` if the client has no such links.
 pub(super) fn install_link(client: Client, entry: &ServerEntry) -> Option<String> {
-    match client {
-        Client::Cursor => {
-            let config = STANDARD.encode(Value::Object(entry.fields.clone()).to_string());
-            let config = percent_encode(&config);
-            Some(format!(
-                "cursor://anysphere.cursor-deeplink/mcp/install?name={SERVER_NAME}&config={config}"
-            ))
-        }
-        Client::Vscode => {
-            let mut config = Map::new();
-            config.insert("name".to_owned(), SERVER_NAME.into());
-            config.extend(entry.fields.clone());
-            let config = percent_encode(&Value::Object(config).to_string());
-            Some(format!("vscode:mcp/install?{config}"))
-        }
-        Client::Claude
-        | Client::Codex
-        | Client::Gemini
-        | Client::Opencode
-        | Client::Copilot
-        | Client::ClaudeDesktop
-        | Client::Windsurf
-        | Client::Zed
-        | Client::Jetbrains
-        | Client::Cline
-        | Client::Goose
-        | Client::Kiro
-        | Client::Antigravity => None,
+    if client == Client::Cursor {
+        let config = STANDARD.encode(Value::Object(entry.fields.clone()).to_string());
+        let config = percent_encode(&config);
+        return Some(format!(
+            "cursor://anysphere.cursor-deeplink/mcp/install?name={SERVER_NAME}&config={config}"
+        ));
     }
+    if client != Client::Vscode {
+        return None;
+    }
+    let mut config = Map::new();
+    config.insert("name".to_owned(), SERVER_NAME.into());
+    config.extend(entry.fields.clone());
+    let config = Value::Object(config).to_string();
+    Some(format!("vscode:mcp/install?{}", percent_encode(&config)))
 }
 
-/// Encodes every byte that is not a letter, a digit or one of `-_.~`.
-fn percent_encode(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for byte in text.bytes() {
-        if byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte) {
-            out.push(char::from(byte));
-        } else {
-            out.push_str(&format!("%{byte:02X}"));
-        }
-    }
-    out
+/// Encodes what is not plain in a part of a link.
+fn percent_encode(text: &str) -> PercentEncode<'_> {
+    const ESCAPES: &AsciiSet =
+        &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
+    utf8_percent_encode(text, ESCAPES)
 }
 
 #[cfg(test)]
 mod tests {
+    use percent_encoding::percent_decode_str;
     use serde_json::json;
 
     use super::*;
@@ -67,17 +49,11 @@ mod tests {
     fn link(client: Client) -> Option<String> {
         let fields = json!({ "command": "/opt/my sessions", "args": ["mcp"] });
         let fields = fields.as_object().cloned().expect("object");
-        install_link(client, &ServerEntry { tables: &[], fields })
+        install_link(client, &ServerEntry { table: "", fields })
     }
 
     fn percent_decode(text: &str) -> String {
-        let mut parts = text.split('%');
-        let mut bytes = parts.next().unwrap_or_default().as_bytes().to_vec();
-        for part in parts {
-            bytes.push(u8::from_str_radix(&part[..2], 16).expect("two digits"));
-            bytes.extend(part[2..].bytes());
-        }
-        String::from_utf8(bytes).expect("UTF-8")
+        percent_decode_str(text).decode_utf8().expect("UTF-8").into_owned()
     }
 
     #[test]

@@ -25,12 +25,12 @@ use schemas::{Timestamp, ToolError};
 use serde::Serialize;
 use serde_json::json;
 
+use self::edit::edit_plain;
 use self::entry::{SERVER_NAME, ServerEntry};
 use self::link::install_link;
 use self::place::{client_folder, config_path};
 use self::variables::pass_variables;
-use crate::files::leftovers::create_temporary;
-use crate::files::outfile::{find_place, open_regular};
+use crate::files::outfile::{create_next_to, find_place, open_regular};
 use base::shell_word::shell_line;
 use tools::error::unusable_path;
 
@@ -95,23 +95,15 @@ pub fn plan_registration(
     let program = program.to_string_lossy().into_owned();
     let whole: Vec<_> = std::iter::once(&program).chain(arguments).map(String::as_str).collect();
     let path = config_path(client, places);
-    let tables: &'static [&'static str] = match client {
-        Client::Claude
-        | Client::Gemini
-        | Client::Cursor
-        | Client::Copilot
-        | Client::ClaudeDesktop
-        | Client::Windsurf
-        | Client::Jetbrains
-        | Client::Cline
-        | Client::Kiro
-        | Client::Antigravity => &["mcpServers"],
-        Client::Codex => &["mcp_servers"],
-        Client::Opencode => &["mcp"],
-        Client::Vscode => &["servers"],
-        Client::Zed => &["context_servers"],
-        Client::Goose => &["extensions"],
-    };
+    let own_tables = [
+        (Client::Codex, "mcp_servers"),
+        (Client::Opencode, "mcp"),
+        (Client::Vscode, "servers"),
+        (Client::Zed, "context_servers"),
+        (Client::Goose, "extensions"),
+    ];
+    let own_table = own_tables.iter().find(|(known, _)| *known == client);
+    let table = own_table.map_or("mcpServers", |(_, table)| table);
     let fields = match client {
         Client::Codex | Client::Gemini => {
             let mut fields = json!({ "command": program, "args": arguments });
@@ -143,28 +135,13 @@ pub fn plan_registration(
         }
         Client::Opencode => json!({ "type": "local", "command": whole, "enabled": true }),
     };
-    let entry = ServerEntry { tables, fields: fields.as_object().cloned().unwrap_or_default() };
+    let entry = ServerEntry { table, fields: fields.as_object().cloned().unwrap_or_default() };
 
-    let command_line = shell_line(&whole);
-    let command = match client {
-        Client::Claude => {
-            Some(format!("claude mcp add --scope user {SERVER_NAME} -- {command_line}"))
-        }
-        Client::Codex => Some(format!("codex mcp add {SERVER_NAME} -- {command_line}")),
-        Client::Gemini
-        | Client::Opencode
-        | Client::Vscode
-        | Client::Cursor
-        | Client::Copilot
-        | Client::ClaudeDesktop
-        | Client::Windsurf
-        | Client::Zed
-        | Client::Jetbrains
-        | Client::Cline
-        | Client::Goose
-        | Client::Kiro
-        | Client::Antigravity => None,
-    };
+    let commands =
+        [(Client::Claude, "claude mcp add --scope user"), (Client::Codex, "codex mcp add")];
+    let own_command = commands.iter().find(|(known, _)| *known == client);
+    let command = own_command
+        .map(|(_, command)| format!("{command} {SERVER_NAME} -- {}", shell_line(&whole)));
     let config = edit::add_entry(&path, "", &entry).unwrap_or_default();
     let server = whole.iter().map(|word| (*word).to_owned()).collect();
     let link = install_link(client, &entry);
@@ -201,7 +178,7 @@ impl Registration {
 /// Returns whether `edit` changes the text of a file. A file that cannot be read is not changed.
 fn is_changed_by(path: &Path, edit: impl FnOnce(&str) -> Result<String, String>) -> bool {
     let Ok(text) = open_regular(path).and_then(io::read_to_string) else { return false };
-    edit(&text).is_ok_and(|after| after != text)
+    edit_plain(&text, edit).is_ok_and(|after| after != text)
 }
 
 /// Replaces the text of a configuration file by what `edit` makes of it; a file that does not exist
@@ -219,8 +196,8 @@ pub(crate) fn change_config(
         Err(error) if error.kind() == io::ErrorKind::NotFound => None,
         Err(error) => return Err(unusable_config(named, error)),
     };
-    let after =
-        edit(before.as_deref().unwrap_or("")).map_err(|reason| unusable_config(&path, reason))?;
+    let after = edit_plain(before.as_deref().unwrap_or(""), edit)
+        .map_err(|reason| unusable_config(&path, reason))?;
     if before.as_deref() == Some(after.as_str()) {
         return Ok(ConfigWritten { path, changed: false, backup: None });
     }
@@ -241,7 +218,7 @@ fn back_up(path: &Path, now: Timestamp) -> io::Result<PathBuf> {
     let backup = path.with_file_name(name);
 
     let mut original = open_regular(path)?;
-    let mut copy = create_temporary(folder_of(path))?;
+    let mut copy = create_next_to(path)?;
     io::copy(&mut original, copy.as_file_mut())?;
     copy.as_file().set_permissions(original.metadata()?.permissions())?;
     copy.persist_noclobber(&backup).map_err(|error| error.error)?;
@@ -250,9 +227,7 @@ fn back_up(path: &Path, now: Timestamp) -> io::Result<PathBuf> {
 
 /// Replaces a file in one step. The new file has the permissions of the old one.
 fn replace_file(path: &Path, text: &str) -> io::Result<()> {
-    let dir = folder_of(path);
-    fs::create_dir_all(dir)?;
-    let mut file = create_temporary(dir)?;
+    let mut file = create_next_to(path)?;
     file.write_all(text.as_bytes())?;
     if let Ok(metadata) = fs::metadata(path) {
         file.as_file().set_permissions(metadata.permissions())?;
@@ -260,11 +235,6 @@ fn replace_file(path: &Path, text: &str) -> io::Result<()> {
     file.as_file().sync_all()?;
     file.persist(path).map_err(|error| error.error)?;
     Ok(())
-}
-
-/// Returns the folder of a file.
-fn folder_of(path: &Path) -> &Path {
-    path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 /// Returns the error for a configuration file that cannot take the entry.

@@ -17,9 +17,7 @@ use super::entry::{SERVER_NAME, ServerEntry};
 
 /// Returns `text` with the entry added. The error is the reason why the text cannot take the entry.
 pub(super) fn add_to_yaml(text: &str, entry: &ServerEntry) -> Result<String, String> {
-    let [table] = entry.tables else {
-        return Err("its entry is not in a table of its own".to_owned());
-    };
+    let table = entry.table;
     let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
     if lines.iter().skip(1).any(|line| line == "---") || lines.iter().any(|line| line == "...") {
         return Err("it holds several documents".to_owned());
@@ -56,7 +54,7 @@ pub(super) fn add_to_yaml(text: &str, entry: &ServerEntry) -> Result<String, Str
 /// Returns `text` without the entry.
 pub(super) fn remove_from_yaml(text: &str, entry: &ServerEntry) -> String {
     let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
-    let head = entry.tables.first().map(|table| format!("{table}:")).unwrap_or_default();
+    let head = format!("{}:", entry.table);
     let Some(table_at) = lines.iter().position(|line| line.starts_with(&head)) else {
         return text.to_owned();
     };
@@ -151,7 +149,7 @@ mod tests {
     fn added_to(text: &str) -> Result<String, String> {
         let fields = json!({ "enabled": true, "cmd": "/opt/sessions", "args": ["mcp"] });
         let fields = fields.as_object().cloned().expect("object");
-        add_to_yaml(text, &ServerEntry { tables: &["extensions"], fields })
+        add_to_yaml(text, &ServerEntry { table: "extensions", fields })
     }
 
     const BLOCK: &str =

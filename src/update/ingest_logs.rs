@@ -14,6 +14,7 @@ use ingest::run::Progress;
 use ingest::run::report::{ExcludedLog, IngestReport};
 use schemas::{ErrorCode, ToolError};
 
+use super::archive::archive_rules;
 use super::filtered_target::FilteredTarget;
 use super::known_sessions::SessionFacts;
 use super::log_rules::{ForgottenRules, LogRules};
@@ -39,6 +40,22 @@ pub struct IngestOptions {
     pub retention: Option<Vec<KeepRule>>,
     /// How the logs are archived.
     pub archive: ArchiveRules,
+}
+
+impl IngestOptions {
+    /// Returns the settings of a run that nobody waits for.
+    ///
+    /// # Errors
+    /// Fails if the settings of the archive are not valid.
+    pub fn in_background(redactor: Option<Arc<Redactor>>) -> Result<Self, ToolError> {
+        Ok(Self {
+            verify: Verify::Some,
+            archive: archive_rules(redactor.as_ref())?,
+            redactor,
+            patience: Duration::ZERO,
+            retention: None,
+        })
+    }
 }
 
 /// Maximum number of changed files that are passed to an ingest by name. Each named file is

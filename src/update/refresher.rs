@@ -12,13 +12,12 @@ use ingest::source::candidate::{Container, LogCandidate};
 use schemas::session::SourceStatus;
 use schemas::{ErrorCode, ToolError};
 
-use super::archive::archive_rules;
 use super::ingest_logs::{IngestOptions, MAX_NAMED_FILES, ingest_logs};
 use super::masking::mask_by_rules_in_force;
 use super::root_watch::{FilesToCheck, RootWatch};
 use super::watch::can_be_read;
 use crate::config::{environment, settings};
-use store::{SourceSummary, SourceTable, Store, Verify};
+use store::{SourceSummary, SourceTable, Store};
 use tools::error::store_error;
 use tools::reply::pending::{find_all_changed_logs, find_changed_logs, paths_elsewhere};
 use tools::{Freshness, Refresh, UnreadReason};
@@ -327,14 +326,7 @@ impl SharedRefresh {
         }
 
         let redactor = if is_unmasked(known) { None } else { Some(settings::create_redactor()?) };
-        let archive = archive_rules(redactor.as_ref())?;
-        let options = IngestOptions {
-            verify: Verify::Some,
-            redactor,
-            patience: Duration::ZERO,
-            retention: None,
-            archive,
-        };
+        let options = IngestOptions::in_background(redactor)?;
         ingest_logs(&self.store, &paths, &options, &()).map(|_| ())
     }
 

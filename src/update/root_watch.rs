@@ -1,15 +1,14 @@
 //! Remembers which logs changed below the known roots, so that a server need not check every file
 //! before each answer.
 
-use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use notify::RecommendedWatcher;
 
 use super::ingest_logs::MAX_NAMED_FILES;
-use super::watch::{FOLDER_WATCH_DELAY, FilesToIngest, files_to_ingest, start_watcher};
+use super::watch::{FOLDER_WATCH_DELAY, Reported, start_watcher};
 
 /// A scan of all files that takes longer than this is worth avoiding.
 const SLOW_LOOK: Duration = Duration::from_millis(10);
@@ -23,15 +22,6 @@ pub(super) enum FilesToCheck {
     All,
     /// These, which may be none.
     Changed(Vec<PathBuf>),
-}
-
-/// What the system reported since it was last asked.
-#[derive(Debug, Default)]
-struct Reported {
-    files: BTreeSet<PathBuf>,
-    must_check_all: bool,
-    /// When the last new folder appeared.
-    last_folder: Option<Instant>,
 }
 
 /// Watches roots, once a scan of all their files turned out to be slow.
@@ -96,32 +86,6 @@ impl RootWatch {
         };
         self.last_look = None;
         self.watcher = start_watcher(roots, note).map(|watcher| (roots.to_vec(), watcher));
-    }
-}
-
-impl Reported {
-    fn add(&mut self, event: &notify::Event) {
-        if event.kind.is_access() {
-            return;
-        }
-        // Files in a new folder may have been written before the folder was watched, and those of a
-        // removed one are gone.
-        self.must_check_all |= event.need_rescan() || event.kind.is_remove();
-        for path in &event.paths {
-            self.add_path(path);
-        }
-    }
-
-    fn add_path(&mut self, path: &Path) {
-        match files_to_ingest(path) {
-            FilesToIngest::File => {
-                self.files.insert(path.to_owned());
-            }
-            FilesToIngest::Everything => self.must_check_all = true,
-            FilesToIngest::NewFolder => self.last_folder = Some(Instant::now()),
-            FilesToIngest::Nothing => {}
-        }
-        self.must_check_all |= self.files.len() > MAX_NAMED_FILES;
     }
 }
 

@@ -70,8 +70,7 @@ impl LogWatcher {
 
     /// Waits until something changes below the roots, or until the next check of all files is due.
     pub fn wait_for_change(&mut self) -> ChangedLogs {
-        let mut files = BTreeSet::new();
-        let mut must_check_all = false;
+        let mut reported = Reported::default();
         // The time of the first change.
         let mut first: Option<Instant> = None;
         loop {
@@ -81,25 +80,8 @@ impl LogWatcher {
                 Some(first) => SETTLE_TIME.min(MAX_DELAY.saturating_sub(first.elapsed())),
             };
             match self.events.recv_timeout(wait) {
-                Ok(Ok(event)) => {
-                    must_check_all |= event.need_rescan();
-                    let paths = if event.kind.is_access() { Vec::new() } else { event.paths };
-                    for path in paths {
-                        match files_to_ingest(&path) {
-                            FilesToIngest::File => {
-                                files.insert(path);
-                            }
-                            FilesToIngest::Everything => must_check_all = true,
-                            // Its first files may be older than its watch.
-                            FilesToIngest::NewFolder => {
-                                must_check_all = true;
-                                self.folder_check = Some(Instant::now() + FOLDER_WATCH_DELAY);
-                            }
-                            FilesToIngest::Nothing => {}
-                        }
-                    }
-                }
-                Ok(Err(_)) => must_check_all = true,
+                Ok(Ok(event)) => reported.add(&event),
+                Ok(Err(_)) => reported.must_check_all = true,
                 Err(RecvTimeoutError::Timeout) => break,
                 Err(RecvTimeoutError::Disconnected) => {
                     self.watcher = None;
@@ -107,12 +89,18 @@ impl LogWatcher {
                     break;
                 }
             }
-            must_check_all |= files.len() > MAX_NAMED_FILES;
-            if must_check_all || !files.is_empty() {
+            if reported.must_check_all
+                || !reported.files.is_empty()
+                || reported.last_folder.is_some()
+            {
                 first.get_or_insert_with(Instant::now);
             }
         }
-        if must_check_all || files.is_empty() {
+        let Reported { files, must_check_all, last_folder } = reported;
+        if let Some(folder) = last_folder {
+            self.folder_check = Some(folder + FOLDER_WATCH_DELAY);
+        }
+        if must_check_all || last_folder.is_some() || files.is_empty() {
             self.last_check = Instant::now();
             self.folder_check = self.folder_check.filter(|due| *due > self.last_check);
             return ChangedLogs::Anything;
@@ -129,6 +117,41 @@ impl LogWatcher {
             Some(due) => regular.min(due.saturating_duration_since(Instant::now())),
             None => regular,
         }
+    }
+}
+
+/// What the system reported since it was last asked.
+#[derive(Debug, Default)]
+pub(super) struct Reported {
+    pub(super) files: BTreeSet<PathBuf>,
+    pub(super) must_check_all: bool,
+    /// When the last new folder appeared.
+    pub(super) last_folder: Option<Instant>,
+}
+
+impl Reported {
+    pub(super) fn add(&mut self, event: &notify::Event) {
+        if event.kind.is_access() {
+            return;
+        }
+        // Files in a new folder may have been written before the folder was watched, and those of a
+        // removed one are gone.
+        self.must_check_all |= event.need_rescan() || event.kind.is_remove();
+        for path in &event.paths {
+            self.add_path(path);
+        }
+    }
+
+    fn add_path(&mut self, path: &Path) {
+        match files_to_ingest(path) {
+            FilesToIngest::File => {
+                self.files.insert(path.to_owned());
+            }
+            FilesToIngest::Everything => self.must_check_all = true,
+            FilesToIngest::NewFolder => self.last_folder = Some(Instant::now()),
+            FilesToIngest::Nothing => {}
+        }
+        self.must_check_all |= self.files.len() > MAX_NAMED_FILES;
     }
 }
 
@@ -211,7 +234,7 @@ fn wait_for_options(
 }
 
 /// The files to ingest after a change of one file.
-pub(super) enum FilesToIngest {
+enum FilesToIngest {
     File,
     /// All files, because the changed one is a part of a log that consists of many files.
     Everything,
@@ -221,7 +244,7 @@ pub(super) enum FilesToIngest {
 }
 
 /// Returns the files to ingest after a change of `path`.
-pub(super) fn files_to_ingest(path: &Path) -> FilesToIngest {
+fn files_to_ingest(path: &Path) -> FilesToIngest {
     if path.is_dir() {
         return FilesToIngest::NewFolder;
     }

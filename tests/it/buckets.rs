@@ -5,7 +5,7 @@
 use std::io::{BufRead, BufReader, Lines, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
-use std::process::{Child, ChildStdout, Command, Stdio};
+use std::process::{ChildStdout, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
@@ -13,7 +13,7 @@ use std::time::Instant;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::env::{Ran, Random, TestEnv, samples};
+use crate::env::{Ran, Random, Running, TestEnv, samples};
 use crate::lake::{KILLS, ingest_log, kill_within, laptop, machine, push};
 use crate::lake_compact::{check_joined, compact, joined_files, pushed_files};
 use crate::left_out::report_left_out;
@@ -40,20 +40,13 @@ const SERVICES: &[&str] = &[
 
 /// An S3 server with the bucket `lake`.
 struct S3 {
-    child: Child,
+    _process: Running,
     port: u16,
     /// The port by which its files can be read without credentials.
     files_port: u16,
     _dir: TempDir,
     /// A server whose output nobody holds would end.
     _output: Lines<BufReader<ChildStdout>>,
-}
-
-impl Drop for S3 {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
 }
 
 impl S3 {
@@ -83,12 +76,12 @@ impl S3 {
             .envs(KEYS.iter().copied())
             .stdout(Stdio::piped())
             .stderr(Stdio::null());
-        let mut child = command.spawn().expect("spawns");
-        let mut output = BufReader::new(child.stdout.take().expect("piped")).lines();
+        let mut process = Running(command.spawn().expect("spawns"));
+        let mut output = BufReader::new(process.0.stdout.take().expect("piped")).lines();
         // It says so when the bucket is there.
         let mut lines = output.by_ref().map_while(Result::ok);
         let is_ready = lines.any(|line| line.contains("S3 Endpoint"));
-        let server = Self { child, port, files_port, _dir: dir, _output: output };
+        let server = Self { _process: process, port, files_port, _dir: dir, _output: output };
         assert!(is_ready, "the S3 server does not start");
         Some(server)
     }

@@ -156,7 +156,7 @@ fn a_registration_is_checked_by_starting_the_server() {
     let missing = env.json(["setup", "zed", "--check"]);
     assert_eq!(missing["checks"][0]["is_registered"], false);
     missing["checks"][0]["problem"].shows("--write");
-    let read_tools = TOOLS.iter().filter(|tool| tool.read_only).count();
+    let read_tools = TOOLS.iter().filter(|tool| tool.is_read_only()).count();
     for client in ["zed", "codex", "goose"] {
         env.run(["setup", client, "--write"]).ok();
         let checked = env.json(["setup", client, "--check"]);

@@ -1,81 +1,20 @@
 //! The server over HTTP: tokens, hosts and origins, both eras, its end.
 
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::TcpStream;
-use std::process::{Child, ChildStderr, Stdio};
+use std::io::{Read, Write};
 
 use serde_json::{Value, json};
 
 use crate::checks::JsonChecks;
 use crate::env::TestEnv;
+use crate::local_server::{LocalServer, Response};
 
-pub(crate) struct Server {
-    child: Child,
-    stderr: BufReader<ChildStderr>,
-    /// What it said when it was ready.
-    said: String,
-    pub port: u16,
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-pub(crate) struct Response {
-    pub status: u16,
-    head: String,
-    body: String,
-}
-
-impl Response {
-    pub(crate) fn json(&self) -> Value {
-        serde_json::from_str(&self.body).unwrap_or_else(|_| panic!("{}\n{}", self.head, self.body))
-    }
-}
+pub(crate) struct Server(pub LocalServer);
 
 impl Server {
     pub(crate) fn start(env: &TestEnv, flags: &[&str], variables: &[(&str, &str)]) -> Self {
-        let mut child = env
-            .command()
-            .args(["mcp", "--http", "127.0.0.1:0"])
-            .args(flags)
-            .envs(variables.iter().copied())
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::piped())
-            .spawn()
-            .expect("spawns");
-        let mut stderr = BufReader::new(child.stderr.take().expect("stderr"));
-        let mut said = String::new();
-        stderr.read_line(&mut said).expect("reads");
-        let address =
-            said.split("http://127.0.0.1:").nth(1).and_then(|rest| rest.split('/').next());
-        let port = address.and_then(|port| port.parse().ok());
-        Self { child, stderr, port: port.unwrap_or_else(|| panic!("{said}")), said }
-    }
-
-    /// One request, written by hand so that every header is in sight.
-    fn send(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Response {
-        let mut stream = TcpStream::connect(("127.0.0.1", self.port)).expect("connects");
-        let mut request = format!("{method} {path} HTTP/1.1\r\nConnection: close\r\n");
-        if !headers.iter().any(|(name, _)| *name == "Host") {
-            request.push_str(&format!("Host: 127.0.0.1:{}\r\n", self.port));
-        }
-        for (name, value) in headers {
-            request.push_str(&format!("{name}: {value}\r\n"));
-        }
-        request.push_str(&format!("Content-Length: {}\r\n\r\n", body.len()));
-        stream.write_all(request.as_bytes()).expect("writes");
-        // A server that has refused already may have closed its end.
-        let _ = stream.write_all(body.as_bytes());
-        let mut answer = String::new();
-        let _ = stream.read_to_string(&mut answer);
-        let (head, body) = answer.split_once("\r\n\r\n").unwrap_or((&answer, ""));
-        let status = head.split(' ').nth(1).and_then(|status| status.parse().ok());
-        Response { status: status.unwrap_or(0), head: head.to_owned(), body: body.to_owned() }
+        let mut command = env.command();
+        command.args(["mcp", "--http", "127.0.0.1:0"]).args(flags);
+        Self(LocalServer::start(command.envs(variables.iter().copied())))
     }
 
     /// A request of 2026-07-28.
@@ -91,7 +30,7 @@ impl Server {
             headers.push(("Mcp-Name", name.as_str()));
         }
         headers.extend(more);
-        self.send("POST", "/mcp", &headers, &message(method, params))
+        self.0.send("POST", "/mcp", &headers, &message(method, params))
     }
 }
 
@@ -114,8 +53,8 @@ fn a_token_is_made_kept_and_asked_for() {
     let env = TestEnv::with_samples();
     let server = Server::start(&env, &[], &[]);
     let token = token_of(&env);
-    assert!(server.said.contains("http-token"), "{}", server.said);
-    assert!(!server.said.contains(token.trim_start_matches("Bearer ")), "it is not shown");
+    assert!(server.0.said.contains("http-token"), "{}", server.0.said);
+    assert!(!server.0.said.contains(token.trim_start_matches("Bearer ")), "it is not shown");
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt;
@@ -181,9 +120,9 @@ fn hosts_origins_paths_methods_and_sizes_are_checked() {
     assert_eq!(status(&[("Origin", "null")]), 403);
     assert_eq!(status(&[("Origin", "http://localhost:5173")]), 200);
     assert_eq!(status(&[("Host", "localhost")]), 200);
-    assert_eq!(server.send("POST", "/", &[], "{}").status, 404);
-    assert_eq!(server.send("GET", "/mcp", &[("Accept", "text/event-stream")], "").status, 405);
-    assert_eq!(server.send("POST", "/mcp", &[("Accept", "text/html")], "{}").status, 406);
+    assert_eq!(server.0.send("POST", "/", &[], "{}").status, 404);
+    assert_eq!(server.0.send("GET", "/mcp", &[("Accept", "text/event-stream")], "").status, 405);
+    assert_eq!(server.0.send("POST", "/mcp", &[("Accept", "text/html")], "{}").status, 406);
     // One byte too many, so that nothing of it is left unread when the server refuses.
     let search =
         |query: String| json!({ "name": "search_events", "arguments": { "query": query } });
@@ -214,7 +153,7 @@ fn both_eras_are_served_without_sessions() {
             ("Content-Type", "application/json"),
             ("MCP-Protocol-Version", "2025-11-25"),
         ];
-        server.send("POST", "/mcp", &headers, &body.to_string())
+        server.0.send("POST", "/mcp", &headers, &body.to_string())
     };
     let info = json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": { "name": "test", "version": "1" } });
     let hello = legacy("initialize", info);
@@ -248,12 +187,12 @@ fn both_eras_are_served_without_sessions() {
 fn asked_to_end_it_ends_well() {
     let env = TestEnv::with_samples();
     let mut server = Server::start(&env, &["--no-auth"], &[]);
-    let pid = server.child.id().to_string();
+    let pid = server.0.process.0.id().to_string();
     let killed = std::process::Command::new("kill").args(["-TERM", &pid]).status().expect("runs");
     assert!(killed.success());
-    assert_eq!(server.child.wait().expect("ends").code(), Some(0));
+    assert_eq!(server.0.process.0.wait().expect("ends").code(), Some(0));
     let mut rest = String::new();
-    server.stderr.read_to_string(&mut rest).expect("reads");
+    server.0.stderr.read_to_string(&mut rest).expect("reads");
     assert_eq!(rest, "");
 }
 
@@ -315,7 +254,7 @@ fn errors_over_http_repeat_no_invisible_characters() {
             for id in [json!(1), json!("a")] {
                 let body =
                     json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params });
-                let answer = server.send("POST", "/mcp", &headers, &body.to_string()).json();
+                let answer = server.0.send("POST", "/mcp", &headers, &body.to_string()).json();
                 assert!(answer["error"]["message"].is_string() || answer["result"].is_object());
                 assert!(!crate::surface::has_hostile_text(&answer), "{method} {params}: {answer}");
             }
@@ -323,6 +262,6 @@ fn errors_over_http_repeat_no_invisible_characters() {
     }
     let broken = format!("{{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\",\"{hostile}\"");
     let headers = [("Content-Type", "application/json")];
-    let answer = server.send("POST", "/mcp", &headers, &broken).json();
+    let answer = server.0.send("POST", "/mcp", &headers, &broken).json();
     assert!(!crate::surface::has_hostile_text(&answer));
 }

@@ -257,7 +257,7 @@ fn chunked() -> Vec<u8> {
 fn every_odd_request_gets_its_answer() {
     let env = TestEnv::with_samples();
     let server = Server::start(&env, &["--no-auth", "--rate-limit", "0"], &[]);
-    let address = SocketAddr::from(([127, 0, 0, 1], server.port));
+    let address = SocketAddr::from(([127, 0, 0, 1], server.0.port));
     let probes = probes();
     assert!(probes.len() >= 58, "{}", probes.len());
     let mut wrong = Vec::new();
@@ -280,7 +280,7 @@ fn every_odd_request_gets_its_answer() {
 fn requests_in_a_row_are_answered_in_order_and_a_refused_body_is_no_request() {
     let env = TestEnv::with_samples();
     let server = Server::start(&env, &["--no-auth"], &[]);
-    let address = SocketAddr::from(([127, 0, 0, 1], server.port));
+    let address = SocketAddr::from(([127, 0, 0, 1], server.0.port));
     let first = good().without("Connection").body("{").bytes();
     let both = [first, good().bytes()].concat();
     let answers = exchange(address, &both);
@@ -365,7 +365,7 @@ fn a_token_that_is_given_twice_or_half_does_not_count() {
     let env = TestEnv::with_samples();
     let token = "a-token-of-my-own-making";
     let server = Server::start(&env, &[], &[("SESSIONS_HTTP_TOKEN", token)]);
-    let address = SocketAddr::from(([127, 0, 0, 1], server.port));
+    let address = SocketAddr::from(([127, 0, 0, 1], server.0.port));
     let right = format!("Bearer {token}");
     let ask = |draft: Draft| status(&exchange(address, &draft.bytes()));
     assert_eq!(ask(good().and("Authorization", &right)), 200);

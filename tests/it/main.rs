@@ -55,6 +55,7 @@ mod large_segments;
 mod layers;
 mod left_out;
 mod limits;
+mod local_server;
 mod log;
 mod logging;
 mod mcp;

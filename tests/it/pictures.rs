@@ -54,7 +54,7 @@ fn pictures_show_what_the_program_shows() {
     terminal.press(ENTER);
     terminal.wait_for("q back");
     let conversation = draw_frame(&terminal);
-    check_picture(&[conversation.clone()], "docs/pictures/conversation.svg");
+    check_picture(std::slice::from_ref(&conversation), "docs/pictures/conversation.svg");
     frames.push(conversation);
     check_picture(&frames, "docs/pictures/picker.svg");
 }

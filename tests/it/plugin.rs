@@ -198,7 +198,11 @@ fn the_reader_may_not_change_labels() {
     for plugin in ["claude", "gemini"] {
         let text = env.read(format!("plugins/{plugin}/agents/history-reader.md"));
         for tool in TOOLS {
-            assert_eq!(text.contains(&format!("_{}\n", tool.name)), tool.read_only, "{plugin}");
+            assert_eq!(
+                text.contains(&format!("_{}\n", tool.name)),
+                tool.is_read_only(),
+                "{plugin}"
+            );
         }
     }
 }

@@ -108,7 +108,7 @@ fn questions() -> Vec<(&'static str, Value)> {
         ("sessions", json!({ "branch": "main" })),
     ];
     // The example of `tool_metadata` names another tool.
-    let examples = TOOLS.iter().filter(|tool| tool.read_only && tool.name != "tool_metadata");
+    let examples = TOOLS.iter().filter(|tool| tool.is_read_only() && tool.name != "tool_metadata");
     for tool in examples {
         for example in tool.examples {
             calls.push((tool.name, serde_json::from_str(example.arguments).expect("JSON")));

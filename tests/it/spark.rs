@@ -1,9 +1,8 @@
 //! `--engine spark://HOST:PORT`. Needs the feature `spark` and a cluster: `cargo xtask test --spark`
 //! starts one and sets `SESSIONS_SPARK`.
 
-use std::io::{BufRead, BufReader, Lines, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdout, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -16,8 +15,9 @@ use sessions::spark::{EngineLimits, SparkEngine};
 use store::Store;
 use tools::{Call, Tools};
 
-use crate::env::{Ran, TestEnv, samples};
+use crate::env::{Ran, Running, TestEnv, samples};
 use crate::left_out::report_left_out;
+use crate::mcp::Client;
 
 /// The questions, which both engines must answer alike.
 const QUESTIONS: &str = include_str!("spark/questions.jsonl");
@@ -381,14 +381,7 @@ fn a_worker_killed_in_mid_scan_changes_no_answer() {
 }
 
 /// A Connect server that a test starts and ends. It runs the queries itself.
-struct OwnServer(Child);
-
-impl Drop for OwnServer {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
+struct OwnServer(Running);
 
 impl OwnServer {
     /// Starts a server and waits until it answers.
@@ -409,10 +402,10 @@ impl OwnServer {
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn();
-        let mut server = Self(child.expect("spawns"));
+        let mut server = Self(Running(child.expect("spawns")));
         let until = Instant::now() + START;
         while std::net::TcpStream::connect(("127.0.0.1", port)).is_err() {
-            assert!(server.0.try_wait().expect("waits").is_none(), "the server ended");
+            assert!(server.0.0.try_wait().expect("waits").is_none(), "the server ended");
             assert!(Instant::now() < until, "the server does not answer");
             std::thread::sleep(Duration::from_millis(200));
         }
@@ -420,55 +413,14 @@ impl OwnServer {
     }
 }
 
-/// `sessions mcp`, which ends with the test.
-struct McpServer {
-    process: Child,
-    answers: Lines<BufReader<ChildStdout>>,
-}
-
-impl Drop for McpServer {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
+/// Runs a statement on a server. Returns its first value, or the error.
+fn query(server: &mut Client, sql: &str) -> Result<Value, String> {
+    let arguments = json!({ "name": "query_sql", "arguments": { "sql": sql } });
+    let result = server.request("tools/call", arguments)["result"].clone();
+    if result["isError"] == true {
+        return Err(result.to_string());
     }
-}
-
-impl McpServer {
-    fn start(env: &TestEnv, engine: &str) -> Self {
-        let lake = env.path("lake");
-        let mut command = env.command();
-        command.args(["mcp", "--engine", engine, "--lake"]).arg(lake);
-        command.stdin(Stdio::piped()).stdout(Stdio::piped());
-        let mut process = command.spawn().expect("spawns");
-        let answers = BufReader::new(process.stdout.take().expect("open")).lines();
-        let mut server = Self { process, answers };
-        let info = json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": { "name": "test", "version": "1" } });
-        server.request("initialize", &info);
-        server
-    }
-
-    fn request(&mut self, method: &str, params: &Value) -> Value {
-        let line = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
-        let stdin = self.process.stdin.as_mut().expect("open");
-        writeln!(stdin, "{line}").expect("writes");
-        loop {
-            let line = self.answers.next().expect("an answer").expect("reads");
-            let answer: Value = serde_json::from_str(&line).expect("JSON");
-            if answer["id"] == 1 {
-                return answer["result"].clone();
-            }
-        }
-    }
-
-    /// Runs a statement. Returns its first value, or the error.
-    fn query(&mut self, sql: &str) -> Result<Value, String> {
-        let arguments = json!({ "name": "query_sql", "arguments": { "sql": sql } });
-        let result = self.request("tools/call", &arguments);
-        if result["isError"] == true {
-            return Err(result.to_string());
-        }
-        Ok(result["structuredContent"]["data"]["rows"][0][0].clone())
-    }
+    Ok(result["structuredContent"]["data"]["rows"][0][0].clone())
 }
 
 /// Returns the folder of the Spark that the cluster runs.
@@ -495,19 +447,22 @@ fn a_server_of_tools_survives_that_the_connect_server_starts_again() {
     let file = format!("SELECT * FROM csv.`{}`", env.path("lake/v1").display());
 
     let first = OwnServer::start(&spark, &env, port);
-    let mut tools = McpServer::start(&env, &format!("spark://127.0.0.1:{port}"));
-    assert_eq!(tools.query(count), Ok(json!(70)));
+    let mut tools = {
+        let (engine, lake) = (format!("spark://127.0.0.1:{port}"), env.path("lake"));
+        Client::legacy_with(&env, &["--engine", &engine, "--lake", &lake.to_string_lossy()])
+    };
+    assert_eq!(query(&mut tools, count), Ok(json!(70)));
     drop(first);
-    let gone = tools.query(count).expect_err("the server is gone");
+    let gone = query(&mut tools, count).expect_err("the server is gone");
     assert!(gone.contains("store_unavailable") && gone.contains("connects again"), "{gone}");
 
     let second = OwnServer::start(&spark, &env, port);
-    assert_eq!(tools.query(count), Ok(json!(70)));
-    assert_eq!(tools.query(zone), Ok(json!("UTC")));
+    assert_eq!(query(&mut tools, count), Ok(json!(70)));
+    assert_eq!(query(&mut tools, zone), Ok(json!("UTC")));
     drop(second);
     // Nobody asked anything while it was gone. The settings of a session hold in the next one, too.
     let _third = OwnServer::start(&spark, &env, port);
-    assert_eq!(tools.query(zone), Ok(json!("UTC")));
-    assert!(tools.query(&file).is_err(), "a query reads files");
-    assert_eq!(tools.query(count), Ok(json!(70)));
+    assert_eq!(query(&mut tools, zone), Ok(json!("UTC")));
+    assert!(query(&mut tools, &file).is_err(), "a query reads files");
+    assert_eq!(query(&mut tools, count), Ok(json!(70)));
 }

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use crate::checks::{Checks, JsonChecks};
-use crate::env::TestEnv;
+use crate::env::{Running, TestEnv};
 
 const ENDLESS: &str =
     "SELECT count(*) FROM range(100000000) a, range(100000) b WHERE a.range < b.range";
@@ -21,25 +21,18 @@ const ENDLESS: &str =
 const HANGS: Duration = Duration::from_secs(60);
 
 /// A server of which every end is in the hands of the test.
-struct Raw(Child);
-
-impl Drop for Raw {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
+struct Raw(Running);
 
 impl Raw {
     fn start(env: &TestEnv) -> Self {
         let mut command = env.command();
         command.args(["mcp", "--rate-limit", "0"]).stdin(Stdio::piped()).stdout(Stdio::piped());
-        Self(command.spawn().expect("spawns"))
+        Self(Running(command.spawn().expect("spawns")))
     }
 
     /// The most memory that the server had so far.
     fn peak_megabytes(&self) -> u64 {
-        let status = fs::read_to_string(format!("/proc/{}/status", self.0.id())).expect("runs");
+        let status = fs::read_to_string(format!("/proc/{}/status", self.0.0.id())).expect("runs");
         let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("known");
         let kilobytes: u64 = line.trim().trim_end_matches(" kB").parse().expect("a number");
         kilobytes / 1000
@@ -49,7 +42,7 @@ impl Raw {
     fn wait(&mut self) -> i32 {
         let start = Instant::now();
         loop {
-            if let Some(status) = self.0.try_wait().expect("waits") {
+            if let Some(status) = self.0.0.try_wait().expect("waits") {
                 return status.code().unwrap_or(-1);
             }
             assert!(start.elapsed() < HANGS, "the server does not end");
@@ -93,7 +86,7 @@ fn flood(count: usize) -> Vec<String> {
 /// Writes lines until the server takes no more for two seconds or all are written; the number that
 /// is written by then. The writer goes on by itself.
 fn write_unread(server: &mut Raw, lines: Vec<String>) -> (usize, std::thread::JoinHandle<()>) {
-    let mut stdin = server.0.stdin.take().expect("open");
+    let mut stdin = server.0.0.stdin.take().expect("open");
     let written = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&written);
     let total = lines.len();
@@ -128,7 +121,7 @@ fn a_client_that_never_reads_does_not_grow_the_server_and_loses_nothing() {
     let peak = report_peak(&server);
     assert!(peak < 100, "{peak} MB");
     // When it reads at last, every request is answered once.
-    let stdout = BufReader::new(server.0.stdout.take().expect("open"));
+    let stdout = BufReader::new(server.0.0.stdout.take().expect("open"));
     let mut ids = BTreeSet::new();
     for line in stdout.lines() {
         let answer: Value = serde_json::from_str(&line.expect("reads")).expect("JSON");
@@ -155,11 +148,11 @@ fn messages_without_an_answer_do_not_grow_the_server() {
         notification("notifications/unknown", &json!({ "a": "b" })),
         json!({ "jsonrpc": "2.0", "id": 99, "result": {} }).to_string(),
     ];
-    let mut stdin = server.0.stdin.take().expect("open");
+    let mut stdin = server.0.0.stdin.take().expect("open");
     let mut write = |line: &str| writeln!(stdin, "{line}").expect("is read");
     write(&hello());
     write(&notification("notifications/initialized", &json!({})));
-    let mut stdout = BufReader::new(server.0.stdout.take().expect("open")).lines();
+    let mut stdout = BufReader::new(server.0.0.stdout.take().expect("open")).lines();
     let mut answer = || stdout.next().expect("an answer").expect("reads");
     answer();
     let before = report_peak(&server);
@@ -209,7 +202,7 @@ fn large_requests_do_not_grow_the_server() {
 fn a_request_with_too_many_values_is_refused_by_its_id() {
     let env = TestEnv::with_samples();
     let mut server = Raw::start(&env);
-    let mut stdin = server.0.stdin.take().expect("open");
+    let mut stdin = server.0.0.stdin.take().expect("open");
     let ids = vec!["x"; 4_000];
     let lines = [
         hello(),
@@ -220,7 +213,7 @@ fn a_request_with_too_many_values_is_refused_by_its_id() {
         stdin.write_all(line.as_bytes()).and_then(|()| stdin.write_all(b"\n")).expect("writes");
     }
     drop(stdin);
-    let stdout = BufReader::new(server.0.stdout.take().expect("open"));
+    let stdout = BufReader::new(server.0.0.stdout.take().expect("open"));
     let parse = |line: std::io::Result<String>| -> Value {
         serde_json::from_str(&line.expect("reads")).expect("JSON")
     };
@@ -236,7 +229,7 @@ fn a_request_with_too_many_values_is_refused_by_its_id() {
 fn a_client_that_never_reads_and_leaves_is_noticed() {
     let env = TestEnv::with_samples();
     let mut server = Raw::start(&env);
-    let mut stdin = server.0.stdin.take().expect("open");
+    let mut stdin = server.0.0.stdin.take().expect("open");
     // More than the server takes at a time, less than fits into the pipe.
     for line in flood(300) {
         stdin.write_all(line.as_bytes()).and_then(|()| stdin.write_all(b"\n")).expect("writes");
@@ -253,12 +246,12 @@ fn a_client_that_never_reads_and_leaves_is_noticed() {
 fn answers_to_what_was_asked_before_the_input_ended_are_still_written() {
     let env = TestEnv::with_samples();
     let mut server = Raw::start(&env);
-    let mut stdin = server.0.stdin.take().expect("open");
+    let mut stdin = server.0.0.stdin.take().expect("open");
     for line in flood(20) {
         stdin.write_all(line.as_bytes()).and_then(|()| stdin.write_all(b"\n")).expect("writes");
     }
     drop(stdin);
-    let stdout = BufReader::new(server.0.stdout.take().expect("open"));
+    let stdout = BufReader::new(server.0.0.stdout.take().expect("open"));
     assert_eq!(stdout.lines().count(), 21);
     assert_eq!(server.wait(), 0);
 }
@@ -303,12 +296,12 @@ fn worker_of(parent: u32) -> u32 {
 fn closing_the_input_ends_a_running_query_and_the_server() {
     let env = TestEnv::with_samples();
     let mut server = Raw::start(&env);
-    let mut stdin = server.0.stdin.take().expect("open");
+    let mut stdin = server.0.0.stdin.take().expect("open");
     let query = call(1, "query_sql", &json!({ "sql": ENDLESS }));
     for line in [hello(), query] {
         stdin.write_all(line.as_bytes()).and_then(|()| stdin.write_all(b"\n")).expect("writes");
     }
-    let worker = worker_of(server.0.id());
+    let worker = worker_of(server.0.0.id());
     drop(stdin);
     let start = Instant::now();
     assert_eq!(server.wait(), 0);
@@ -356,8 +349,8 @@ fn a_query_that_is_killed_from_outside_is_not_said_to_need_memory() {
 fn the_server_answers_on_after_a_query_was_killed() {
     let env = TestEnv::with_samples();
     let mut server = Raw::start(&env);
-    let mut stdin = server.0.stdin.take().expect("open");
-    let mut stdout = BufReader::new(server.0.stdout.take().expect("open"));
+    let mut stdin = server.0.0.stdin.take().expect("open");
+    let mut stdout = BufReader::new(server.0.0.stdout.take().expect("open"));
     let mut read = || {
         let mut line = String::new();
         stdout.read_line(&mut line).expect("reads");
@@ -367,7 +360,7 @@ fn the_server_answers_on_after_a_query_was_killed() {
     send(hello());
     read();
     send(call(1, "query_sql", &json!({ "sql": ENDLESS })));
-    kill(worker_of(server.0.id()), "-KILL");
+    kill(worker_of(server.0.0.id()), "-KILL");
     let killed = read();
     assert_eq!(killed["result"]["isError"], true);
     killed["result"]["content"][0]["text"].shows("killed by signal");
@@ -401,14 +394,14 @@ fn a_client_that_begins_no_session_and_never_reads_is_noticed_when_it_leaves() {
             // does not read.
             let program = if is_endless { "yes" } else { "echo" };
             let client = Command::new(program).arg(&line).stdout(Stdio::piped()).spawn();
-            let mut client = Raw(client.expect("spawns"));
-            let input = client.0.stdout.take().expect("open");
+            let mut client = Raw(Running(client.expect("spawns")));
+            let input = client.0.0.stdout.take().expect("open");
             let mut command = env.command();
             let server = command.arg("mcp").stdin(input).stdout(Stdio::piped()).spawn();
-            let mut server = Raw(server.expect("spawns"));
+            let mut server = Raw(Running(server.expect("spawns")));
             if is_endless {
                 // More answers than fit into the pipe. Lines without an answer never end.
-                wait_until_idle(server.0.id());
+                wait_until_idle(server.0.0.id());
             }
             drop(client);
 

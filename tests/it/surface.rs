@@ -98,8 +98,8 @@ pub(crate) fn check_tool_block(tool: &Value) {
     let spec = TOOLS.iter().find(|spec| tool["name"] == spec.name).expect("a row");
     let block = json!({
         "category": spec.category,
-        "operationType": if spec.read_only { "read" } else { "write" },
-        "idempotent": spec.idempotent,
+        "operationType": if spec.is_read_only() { "read" } else { "write" },
+        "idempotent": true,
         "cliEquivalent": format!("sessions {}", spec.command),
     });
     assert_eq!(tool["dashdash"], block, "{tool}");

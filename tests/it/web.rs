@@ -2,10 +2,8 @@
 //! changes arrive, and that the built page is that of its sources.
 
 use std::collections::BTreeMap;
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::TcpStream;
+use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
-use std::process::{Child, ChildStderr, Stdio};
 use std::time::{Duration, Instant};
 
 use regex::Regex;
@@ -14,92 +12,32 @@ use sha2::{Digest, Sha256};
 
 use crate::checks::{Checks, JsonChecks};
 use crate::env::TestEnv;
+use crate::local_server::{LocalServer, Response};
 
 pub(crate) struct Page {
-    child: Child,
-    stderr: BufReader<ChildStderr>,
-    port: u16,
+    server: LocalServer,
     /// The token of the link that was shown.
     token: String,
 }
 
-impl Drop for Page {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-pub(crate) struct Response {
-    status: u16,
-    head: String,
-    pub(crate) body: String,
-}
-
-impl Response {
-    fn json(&self) -> Value {
-        serde_json::from_str(&self.body).unwrap_or_else(|_| panic!("{}\n{}", self.head, self.body))
-    }
-
-    fn header(&self, name: &str) -> &str {
-        let header = self.head.lines().filter_map(|line| line.split_once(": "));
-        let mut found = header.filter(|(key, _)| key.eq_ignore_ascii_case(name));
-        found.next().map(|(_, value)| value).unwrap_or_default()
-    }
-}
-
-/// Reads the next link that the program shows, and returns its port and its token.
-fn read_link(stderr: &mut BufReader<ChildStderr>) -> (u16, String) {
-    let mut line = String::new();
-    stderr.read_line(&mut line).expect("reads");
-    let link =
-        line.trim().strip_prefix("open http://127.0.0.1:").unwrap_or_else(|| panic!("{line}"));
-    let (port, token) = link.split_once("/#token=").expect("a token in the fragment");
-    (port.parse().expect("a port"), token.to_owned())
+/// Returns the token of the link that the program shows in this line.
+fn token_of(line: &str) -> String {
+    let link = line.trim().strip_prefix("open http://127.0.0.1:");
+    let parts = link.and_then(|link| link.split_once("/#token="));
+    parts.unwrap_or_else(|| panic!("{line}")).1.to_owned()
 }
 
 impl Page {
     pub(crate) fn start(env: &TestEnv, flags: &[&str]) -> Self {
-        let mut child = env
-            .command()
-            .args(["web", "--http", "127.0.0.1:0"])
-            .args(flags)
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::piped())
-            .spawn()
-            .expect("spawns");
-        let mut stderr = BufReader::new(child.stderr.take().expect("stderr"));
-        let (port, token) = read_link(&mut stderr);
-        Self { child, stderr, port, token }
-    }
-
-    /// Begins a request, written by hand so that every header is in sight.
-    fn open(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> TcpStream {
-        let mut stream = TcpStream::connect(("127.0.0.1", self.port)).expect("connects");
-        let mut request = format!("{method} {path} HTTP/1.1\r\nConnection: close\r\n");
-        if !headers.iter().any(|(name, _)| *name == "Host") {
-            request.push_str(&format!("Host: 127.0.0.1:{}\r\n", self.port));
-        }
-        for (name, value) in headers {
-            request.push_str(&format!("{name}: {value}\r\n"));
-        }
-        request.push_str(&format!("Content-Length: {}\r\n\r\n{body}", body.len()));
-        let _ = stream.write_all(request.as_bytes());
-        stream
-    }
-
-    fn send(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Response {
-        let mut answer = String::new();
-        let _ = self.open(method, path, headers, body).read_to_string(&mut answer);
-        let (head, body) = answer.split_once("\r\n\r\n").unwrap_or((&answer, ""));
-        let status = head.split(' ').nth(1).and_then(|status| status.parse().ok());
-        Response { status: status.unwrap_or(0), head: head.to_owned(), body: body.to_owned() }
+        let server =
+            LocalServer::start(env.command().args(["web", "--http", "127.0.0.1:0"]).args(flags));
+        let token = token_of(&server.said);
+        Self { server, token }
     }
 
     fn login(&self, token: &str) -> Response {
         let headers = [("Content-Type", "application/json")];
-        self.send("POST", "/api/login", &headers, &json!({ "token": token }).to_string())
+        self.server.send("POST", "/api/login", &headers, &json!({ "token": token }).to_string())
     }
 
     /// Logs in, and returns the cookie as a browser sends it.
@@ -111,7 +49,7 @@ impl Page {
 
     pub(crate) fn call(&self, cookie: &str, tool: &str, arguments: Value) -> Response {
         let headers = [("Content-Type", "application/json"), ("Cookie", cookie)];
-        self.send("POST", &format!("/api/{tool}"), &headers, &arguments.to_string())
+        self.server.send("POST", &format!("/api/{tool}"), &headers, &arguments.to_string())
     }
 }
 
@@ -130,9 +68,11 @@ fn a_link_works_once_and_its_cookie_stays_strict() {
     let again = page.login(&page.token);
     assert_eq!(again.status, 403, "it worked once");
     assert!(again.json()["error"]["message"].text().contains("has expired"));
-    let (_, next) = read_link(&mut page.stderr);
+    let mut line = String::new();
+    page.server.stderr.read_line(&mut line).expect("reads");
+    let next = token_of(&line);
     assert_eq!(page.login(&next).status, 200, "the next link opens another browser");
-    assert_eq!(page.send("GET", &format!("/api/login?token={next}"), &[], "").status, 400);
+    assert_eq!(page.server.send("GET", &format!("/api/login?token={next}"), &[], "").status, 400);
 }
 
 #[test]
@@ -150,18 +90,18 @@ fn without_the_cookie_there_is_no_data() {
             ("POST", "/api/update_session_labels"),
             ("GET", "/api/"),
         ] {
-            let refused = page.send(method, path, &headers, "{}");
+            let refused = page.server.send(method, path, &headers, "{}");
             assert_eq!(refused.status, 401, "{method} {path}: {}", refused.body);
             assert_eq!(refused.json()["status"], "error");
         }
     }
     for path in ["/", "/page.js", "/page.css", "/session/9ae82b3a", "/search?q=budget"] {
-        let answer = page.send("GET", path, &[], "");
+        let answer = page.server.send("GET", path, &[], "");
         assert_eq!(answer.status, 200, "{path}");
         assert!(!answer.body.contains("9ae82b3a"), "{path} is the same for everyone");
     }
-    assert_eq!(page.send("GET", "/etc/passwd", &[], "").status, 404);
-    assert_eq!(page.send("POST", "/", &[], "").status, 405);
+    assert_eq!(page.server.send("GET", "/etc/passwd", &[], "").status, 404);
+    assert_eq!(page.server.send("POST", "/", &[], "").status, 405);
 }
 
 #[test]
@@ -172,9 +112,9 @@ fn other_hosts_pages_and_types_are_refused() {
     let status = |more: &[(&str, &str)]| {
         let mut headers = vec![("Content-Type", "application/json"), ("Cookie", cookie.as_str())];
         headers.extend(more);
-        page.send("POST", "/api/list_sessions", &headers, "{}").status
+        page.server.send("POST", "/api/list_sessions", &headers, "{}").status
     };
-    let own = format!("http://127.0.0.1:{}", page.port);
+    let own = format!("http://127.0.0.1:{}", page.server.port);
     assert_eq!(status(&[]), 200);
     assert_eq!(status(&[("Origin", &own), ("Sec-Fetch-Site", "same-origin")]), 200);
     assert_eq!(status(&[("Host", "evil.example")]), 403);
@@ -187,9 +127,13 @@ fn other_hosts_pages_and_types_are_refused() {
     // A form of another page cannot send JSON.
     for kind in ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data"] {
         let headers = [("Content-Type", kind), ("Cookie", cookie.as_str())];
-        assert_eq!(page.send("POST", "/api/list_sessions", &headers, "{}").status, 415, "{kind}");
+        assert_eq!(
+            page.server.send("POST", "/api/list_sessions", &headers, "{}").status,
+            415,
+            "{kind}"
+        );
     }
-    let answer = page.send("OPTIONS", "/api/list_sessions", &[("Origin", &own)], "");
+    let answer = page.server.send("OPTIONS", "/api/list_sessions", &[("Origin", &own)], "");
     assert_eq!(answer.header("access-control-allow-origin"), "");
     for address in ["0.0.0.0:0", "192.0.2.1:0"] {
         env.run(["web", "--http", address]).fails(2).says("loopback");
@@ -202,10 +146,10 @@ fn every_answer_has_the_policy() {
     let page = Page::start(&env, &[]);
     let cookie = page.cookie();
     let answers = [
-        page.send("GET", "/", &[], ""),
-        page.send("GET", "/page.js", &[], ""),
-        page.send("GET", "/nothing", &[], ""),
-        page.send("GET", "/", &[("Host", "evil.example")], ""),
+        page.server.send("GET", "/", &[], ""),
+        page.server.send("GET", "/page.js", &[], ""),
+        page.server.send("GET", "/nothing", &[], ""),
+        page.server.send("GET", "/", &[("Host", "evil.example")], ""),
         page.call(&cookie, "list_sessions", json!({})),
         page.call("", "list_sessions", json!({})),
     ];
@@ -227,7 +171,7 @@ fn every_answer_has_the_policy() {
         assert_eq!(answer.header("cache-control"), "no-store");
         assert_eq!(answer.header("referrer-policy"), "no-referrer");
     }
-    let html = page.send("GET", "/", &[], "").body;
+    let html = page.server.send("GET", "/", &[], "").body;
     html.lacks(["http://", "https://", "<style", "onload", "javascript:"]);
 }
 
@@ -293,7 +237,7 @@ fn a_log_that_grows_is_reported() {
     env.write(&log, format!("{head}\n{prompt}\n"));
     let page = Page::start(&env, &[]);
     let cookie = page.cookie();
-    let stream = page.open("GET", "/api/live", &[("Cookie", &cookie)], "");
+    let stream = page.server.open("GET", "/api/live", &[("Cookie", &cookie)], "");
     stream.set_read_timeout(Some(Duration::from_secs(20))).expect("sets");
     let mut lines = BufReader::new(stream).lines().map_while(Result::ok);
     let mut next = || lines.find_map(|line| line.strip_prefix("data: ").map(str::to_owned));
@@ -316,13 +260,13 @@ fn asked_to_end_it_ends_even_while_a_page_listens() {
     let env = TestEnv::with_samples();
     let mut page = Page::start(&env, &[]);
     let cookie = page.cookie();
-    let _listening = page.open("GET", "/api/live", &[("Cookie", &cookie)], "");
+    let _listening = page.server.open("GET", "/api/live", &[("Cookie", &cookie)], "");
     let start = Instant::now();
-    let pid = page.child.id().to_string();
+    let pid = page.server.process.0.id().to_string();
     assert!(
         std::process::Command::new("kill").args(["-TERM", &pid]).status().expect("runs").success()
     );
-    assert_eq!(page.child.wait().expect("ends").code(), Some(0));
+    assert_eq!(page.server.process.0.wait().expect("ends").code(), Some(0));
     assert!(start.elapsed() < Duration::from_secs(4), "{:?}", start.elapsed());
 }
 

@@ -4,9 +4,10 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use serde_json::Value;
+
 use crate::duckdb::{self, Lane};
 use crate::failure::{Result, TaskFailure};
-use crate::json;
 use crate::shell;
 use crate::spark;
 use crate::zig::Zig;
@@ -60,15 +61,7 @@ impl<'a> Cargo<'a> {
     pub(crate) fn run(&self, args: &[&str], more: &[String]) -> Result<()> {
         let mut args = self.with_features(args);
         args.extend(more.iter().map(String::as_str));
-        let line = command_line(&args);
-        eprintln!("$ {line}");
-        let status =
-            self.cargo_command(&args).status().map_err(|error| start_failure(&line, &error))?;
-        if status.success() {
-            Ok(())
-        } else {
-            Err(TaskFailure::Program { line, code: status.code() })
-        }
+        shell::run_command(self.cargo_command(&args))
     }
 
     /// Returns true if cargo has this subcommand.
@@ -141,7 +134,9 @@ impl<'a> Cargo<'a> {
             command.env("CXXFLAGS", flags);
         }
         let output = command.stderr(Stdio::inherit()).output();
-        let output = output.map_err(|error| start_failure(&shown, &error))?;
+        let output = output.map_err(|error| {
+            TaskFailure::step(format!("`{shown}` could not be started: {error}"))
+        })?;
         if !output.status.success() {
             return Err(TaskFailure::Program { line: shown, code: output.status.code() });
         }
@@ -186,22 +181,13 @@ fn command_line(args: &[&str]) -> String {
     format!("cargo {}", shell::quote_arguments(args.iter().copied()))
 }
 
-/// Returns the failure of a command that could not be started.
-fn start_failure(line: &str, error: &std::io::Error) -> TaskFailure {
-    TaskFailure::step(format!("`{line}` could not be started: {error}"))
-}
-
 /// Returns the path of the program from cargo's JSON messages.
 fn find_executable(messages: &str) -> Option<PathBuf> {
-    let marks = [r#""reason":"compiler-artifact""#, r#""kind":["bin"]"#, r#""name":"sessions""#];
-    for line in messages.lines() {
-        if marks.iter().all(|mark| line.contains(mark))
-            && let Some(path) = json::find_string(line, "executable")
-        {
-            return Some(PathBuf::from(path));
-        }
-    }
-    None
+    let messages = messages.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let mut programs = messages.filter(|message| {
+        message["target"]["kind"][0] == "bin" && message["target"]["name"] == "sessions"
+    });
+    programs.find_map(|message| Some(PathBuf::from(message["executable"].as_str()?)))
 }
 
 #[cfg(test)]

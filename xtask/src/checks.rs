@@ -10,7 +10,7 @@ use crate::failure::{Result, TaskFailure};
 use crate::foreign::{self, ForeignPlatform};
 use crate::options::TaskOptions;
 use crate::python::Venv;
-use crate::scratch::Scratch;
+use crate::scratch::create_scratch;
 use crate::shell;
 use crate::suite::REAL_LOGS;
 use crate::zig::Zig;
@@ -84,39 +84,27 @@ enum Requirement {
     Logs,
 }
 
+const CHROMIUM: Requirement = Requirement::Program(
+    &["chromium", "chromium-browser", "google-chrome"],
+    "the package chromium of the system",
+);
+
 const CHECKS: &[Check] = &[
     Check { name: "spelling", needs: Requirement::Nothing, run: check_spelling },
     Check {
         name: "licences",
         needs: Requirement::Program(&["cargo-deny"], "cargo install cargo-deny --locked"),
-        run: check_licences,
+        run: |setup| setup.run_program("cargo", &["deny", "check", "bans", "licenses", "sources"]),
     },
     Check { name: "export", needs: Requirement::Nothing, run: check_export },
-    Check { name: "analysts", needs: Requirement::Nothing, run: check_analysts },
     Check {
-        name: "report",
-        needs: Requirement::Program(
-            &["chromium", "chromium-browser", "google-chrome"],
-            "the package chromium of the system",
-        ),
-        run: check_report,
+        name: "analysts",
+        needs: Requirement::Nothing,
+        run: |setup| setup.run_script("check_analysts.py", &[&setup.log_folder()]),
     },
-    Check {
-        name: "web",
-        needs: Requirement::Program(
-            &["chromium", "chromium-browser", "google-chrome"],
-            "the package chromium of the system",
-        ),
-        run: check_web,
-    },
-    Check {
-        name: "app",
-        needs: Requirement::Program(
-            &["chromium", "chromium-browser", "google-chrome"],
-            "the package chromium of the system",
-        ),
-        run: check_app,
-    },
+    Check { name: "report", needs: CHROMIUM, run: |setup| setup.run_with_axe("check_report.py") },
+    Check { name: "web", needs: CHROMIUM, run: |setup| setup.run_with_axe("check_web.py") },
+    Check { name: "app", needs: CHROMIUM, run: check_app },
     Check { name: "bucket", needs: Requirement::Nothing, run: check_bucket },
     Check { name: "workflows", needs: Requirement::Nothing, run: check_workflows },
     Check { name: "crates", needs: Requirement::Nothing, run: check_crates },
@@ -139,12 +127,24 @@ const CHECKS: &[Check] = &[
         run: |setup| setup.compare_programs(&foreign::ARM),
     },
     Check { name: "packages", needs: Requirement::Nothing, run: check_packages },
-    Check { name: "plugins", needs: Requirement::Nothing, run: check_plugins },
+    Check {
+        name: "plugins",
+        needs: Requirement::Nothing,
+        run: |setup| setup.run_agents("tests/clients/plugins.py"),
+    },
     Check { name: "agents", needs: Requirement::Nothing, run: check_agents },
-    Check { name: "stats", needs: Requirement::Logs, run: check_stats },
+    Check {
+        name: "stats",
+        needs: Requirement::Logs,
+        run: |setup| setup.run_script("check_stats.py", &[&setup.log_folder()]),
+    },
     Check { name: "ccusage", needs: Requirement::Logs, run: compare_ccusage },
     Check { name: "harbor", needs: Requirement::Logs, run: compare_harbor },
-    Check { name: "metadata", needs: Requirement::Logs, run: compare_metadata },
+    Check {
+        name: "metadata",
+        needs: Requirement::Logs,
+        run: |setup| setup.run_script("compare_metadata.py", &[&setup.log_folder()]),
+    },
 ];
 
 /// The settings that the checks run with.
@@ -235,6 +235,13 @@ impl CheckSetup<'_> {
         foreign::compare_programs(self.root, platform, self.bundled)
     }
 
+    /// Runs a script in `tests/` that drives a browser and checks pages with axe.
+    fn run_with_axe(&self, script: &str) -> Result<()> {
+        self.install_npm_package(AXE)?;
+        let axe = format!("{PACKAGES}/node_modules/axe-core/axe.min.js");
+        self.run_script(script, &[&self.log_folder(), "--axe", &axe])
+    }
+
     /// Runs a script in `tests/` with the binary and further arguments.
     fn run_script(&self, script: &str, args: &[&str]) -> Result<()> {
         let venv = self.install_python_packages(&["-r", "tests/requirements.txt"])?;
@@ -260,29 +267,9 @@ fn check_spelling(setup: &CheckSetup<'_>) -> Result<()> {
     setup.run_program(&venv.program("typos"), &[])
 }
 
-fn check_licences(setup: &CheckSetup<'_>) -> Result<()> {
-    setup.run_program("cargo", &["deny", "check", "bans", "licenses", "sources"])
-}
-
 fn check_export(setup: &CheckSetup<'_>) -> Result<()> {
     setup.run_script("check_export.py", &[&setup.log_folder()])?;
     setup.run_script("check_otel.py", &[&setup.log_folder()])
-}
-
-fn check_analysts(setup: &CheckSetup<'_>) -> Result<()> {
-    setup.run_script("check_analysts.py", &[&setup.log_folder()])
-}
-
-fn check_report(setup: &CheckSetup<'_>) -> Result<()> {
-    setup.install_npm_package(AXE)?;
-    let axe = format!("{PACKAGES}/node_modules/axe-core/axe.min.js");
-    setup.run_script("check_report.py", &[&setup.log_folder(), "--axe", &axe])
-}
-
-fn check_web(setup: &CheckSetup<'_>) -> Result<()> {
-    setup.install_npm_package(AXE)?;
-    let axe = format!("{PACKAGES}/node_modules/axe-core/axe.min.js");
-    setup.run_script("check_web.py", &[&setup.log_folder(), "--axe", &axe])
 }
 
 fn check_app(setup: &CheckSetup<'_>) -> Result<()> {
@@ -324,7 +311,7 @@ fn check_packages(setup: &CheckSetup<'_>) -> Result<()> {
     setup.install_npm_package(MCPB)?;
     let venv = setup.install_python_packages(PACKAGE_TOOLS)?;
     let program = Cargo::new(setup.root, setup.bundled)?.build_program(false)?;
-    let scratch = Scratch::new(&std::env::temp_dir())?;
+    let scratch = create_scratch(&std::env::temp_dir())?;
     let packages = scratch.path().join("packages");
     let program = program.to_string_lossy();
     run_dist(setup.root, &packages, &["--compression", "1", "--binary", &*program])?;
@@ -358,19 +345,11 @@ fn run_dist(root: &Path, out: &Path, arguments: &[&str]) -> Result<()> {
     dist::run(root, TaskOptions { rest, ..TaskOptions::default() })
 }
 
-fn check_plugins(setup: &CheckSetup<'_>) -> Result<()> {
-    setup.run_agents("tests/clients/plugins.py")
-}
-
 fn check_agents(setup: &CheckSetup<'_>) -> Result<()> {
     for script in ["agents.py", "restore.py", "native.py"] {
         setup.run_agents(&format!("tests/clients/{script}"))?;
     }
     Ok(())
-}
-
-fn check_stats(setup: &CheckSetup<'_>) -> Result<()> {
-    setup.run_script("check_stats.py", &[&setup.log_folder()])
 }
 
 fn compare_ccusage(setup: &CheckSetup<'_>) -> Result<()> {
@@ -403,8 +382,4 @@ fn compare_harbor(setup: &CheckSetup<'_>) -> Result<()> {
         setup.run_program(&python, &[script, &*program, &logs])?;
     }
     Ok(())
-}
-
-fn compare_metadata(setup: &CheckSetup<'_>) -> Result<()> {
-    setup.run_script("compare_metadata.py", &[&setup.log_folder()])
 }

@@ -3,19 +3,20 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use serde_json::Value;
+
 use crate::cargo::Cargo;
 use crate::failure::{Result, TaskFailure};
-use crate::json;
 use crate::options::TaskOptions;
-use crate::scratch::Scratch;
+use crate::scratch::create_scratch;
 use crate::shell;
 
 pub(crate) fn run(root: &Path, options: TaskOptions) -> Result<()> {
     options.refuse_rest("demo")?;
     // The dev profile is fast enough for the samples.
     let program = Cargo::new(root, options.bundled)?.build_program(false)?;
-    let scratch = Scratch::new(&std::env::temp_dir())?;
-    let demo = Demo { root, program: &program, scratch: &scratch };
+    let scratch = create_scratch(&std::env::temp_dir())?;
+    let demo = Demo { root, program: &program, scratch: scratch.path() };
 
     shell::print_line("\nEvery command below also gets `--store` with a temporary directory.");
     demo.run_step("ingest", "Read the sample sessions:", &["ingest", "sample-sessions"])?;
@@ -36,7 +37,7 @@ pub(crate) fn run(root: &Path, options: TaskOptions) -> Result<()> {
 struct Demo<'a> {
     root: &'a Path,
     program: &'a PathBuf,
-    scratch: &'a Scratch,
+    scratch: &'a Path,
 }
 
 impl Demo<'_> {
@@ -56,12 +57,13 @@ impl Demo<'_> {
         if !output.status.success() {
             return Err(step_failure(name, &output.status.to_string()));
         }
-        let text = String::from_utf8_lossy(&output.stdout);
-        let event = json::find_string(&text, "event_id")
-            .ok_or_else(|| step_failure(name, "the answer has no `event_id`"))?;
+        let answer: Value = serde_json::from_slice(&output.stdout)
+            .map_err(|error| step_failure(name, &error.to_string()))?;
+        let event = answer["data"]["matches"][0]["event_id"].as_str();
+        let event = event.ok_or_else(|| step_failure(name, "nothing was found"))?;
         // A command that takes a session takes one of its events as well.
         shell::print_line(&format!("first match: event {event}"));
-        Ok(event)
+        Ok(event.to_owned())
     }
 
     /// Announces a command and prepares it. The command sees neither the user's store nor the
@@ -74,11 +76,11 @@ impl Demo<'_> {
         let mut command = Command::new(self.program);
         command
             .arg("--store")
-            .arg(self.scratch.path().join("store"))
+            .arg(self.scratch.join("store"))
             .args(args)
             .current_dir(self.root)
             .stdin(Stdio::null())
-            .env("HOME", self.scratch.path());
+            .env("HOME", self.scratch);
         command
     }
 }

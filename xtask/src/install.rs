@@ -1,8 +1,7 @@
 //! `cargo xtask install`: puts a release build where the shell finds it.
 
 use std::ffi::OsStr;
-use std::fs::{self, File};
-use std::io;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -17,8 +16,8 @@ use crate::shell;
 /// Beginning of the names of temporary files, the same as in the program itself.
 const TEMPORARY_PREFIX: &str = ".sessions-tmp-";
 
-/// An unlocked temporary file of this age is not about to be locked by the run that created it.
-const LOCKED_WITHIN: Duration = Duration::from_secs(60);
+/// No run writes a temporary file of this age any more.
+const ABANDONED_AFTER: Duration = Duration::from_secs(60 * 60);
 
 pub(crate) fn run(root: &Path, options: TaskOptions) -> Result<()> {
     let prefix = parse_prefix(&options.rest)?;
@@ -81,27 +80,13 @@ fn install_file(from: &Path, to: &Path) -> Result<()> {
     remove_abandoned(parent, &name);
 
     let new = parent.join(format!("{TEMPORARY_PREFIX}{}-{name}", std::process::id()));
-    let copied = copy_locked(from, &new).map_err(TaskFailure::io("copy", from));
+    let copied = fs::copy(from, &new).map_err(TaskFailure::io("copy", from));
     let placed =
         copied.and_then(|_| fs::rename(&new, to).map_err(TaskFailure::io("put in place", to)));
     if placed.is_err() {
         let _ = fs::remove_file(&new);
     }
     placed
-}
-
-/// Copies content and permissions into a new file. Returns it, still locked: the lock shows other
-/// runs that the file is in use.
-fn copy_locked(from: &Path, new: &Path) -> io::Result<File> {
-    let mut original = File::open(from)?;
-    let mut file = File::create_new(new)?;
-    // A lock of Windows would keep others from running the file.
-    if cfg!(unix) {
-        let _ = file.try_lock();
-    }
-    io::copy(&mut original, &mut file)?;
-    file.set_permissions(original.metadata()?.permissions())?;
-    Ok(file)
 }
 
 /// Refuses to replace a device, a pipe, a socket or a folder by the program.
@@ -131,12 +116,11 @@ fn remove_abandoned(dir: &Path, name: &str) {
     }
 }
 
-/// True if the file is old enough to have been locked and no process holds its lock.
+/// True if the file is so old that no run writes it any more.
 fn is_abandoned(path: &Path) -> bool {
-    let Ok(file) = File::open(path) else { return false };
-    let modified = file.metadata().and_then(|metadata| metadata.modified());
+    let modified = fs::metadata(path).and_then(|metadata| metadata.modified());
     let age = modified.ok().and_then(|time| time.elapsed().ok()).unwrap_or_default();
-    cfg!(unix) && age > LOCKED_WITHIN && file.try_lock().is_ok()
+    age > ABANDONED_AFTER
 }
 
 /// Starts the installed program, which shows that it finds its library.
@@ -199,15 +183,15 @@ mod tests {
         }
         assert!(fs::metadata(&pipe).expect("there").file_type().is_fifo());
 
-        let minutes_ago = std::time::SystemTime::now() - 2 * LOCKED_WITHIN;
+        let hours_ago = std::time::SystemTime::now() - 2 * ABANDONED_AFTER;
         let [abandoned, recent, other] = ["7-sessions", "8-sessions", "x-sessions"].map(|name| {
             let path = scratch.join(format!("{TEMPORARY_PREFIX}{name}"));
             fs::write(&path, "half").expect("writes");
             path
         });
         for path in [&abandoned, &other] {
-            let file = File::options().write(true).open(path).expect("opens");
-            file.set_modified(minutes_ago).expect("sets the time");
+            let file = fs::File::options().write(true).open(path).expect("opens");
+            file.set_modified(hours_ago).expect("sets the time");
         }
         let to = scratch.join("sessions");
         install_file(&from, &to).expect("copies");

@@ -13,7 +13,6 @@ mod duckdb;
 mod failure;
 mod foreign;
 mod install;
-mod json;
 mod lock;
 mod npm;
 mod options;
@@ -107,10 +106,10 @@ target/clients and tests/clients/typescript/node_modules.",
         arguments: "[--bundled] [NAME]...",
         about: "Run what other programs check: spelling, licences, exports, reports, the page, sums",
         details: "\
-NAME is one of spelling, licences, export, report, web, workflows, crates, platforms, windows, arm,
-packages, plugins, agents, stats, ccusage, harbor and metadata; without one all run. Needs Python 3.11 or
-newer (harbor: 3.12) with venv, npm, and the registries of both; what else a check needs, it says.
-Packages go into target/checks. SESSIONS_REAL_LOGS=<dir> gives the logs; without it exports and
+NAME is one of spelling, licences, export, analysts, report, web, app, bucket, workflows, crates,
+platforms, windows, arm, packages, plugins, agents, stats, ccusage, harbor and metadata; without one all
+run. Needs Python 3.11 or newer (harbor: 3.12) with venv, npm, and the registries of both; what else a
+check needs, it says. Packages go into target/checks. SESSIONS_REAL_LOGS=<dir> gives the logs; without it exports and
 reports are made of the sample sessions, and the sums are not compared.",
         run: checks::run,
     },

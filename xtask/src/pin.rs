@@ -9,7 +9,7 @@ use crate::failure::{Result, TaskFailure};
 use crate::lock::{self, Pin};
 use crate::npm::{self, NpmAnswer};
 use crate::options::TaskOptions;
-use crate::scratch::Scratch;
+use crate::scratch::create_scratch;
 use crate::shell;
 
 const HEADER: &str = "\
@@ -30,7 +30,7 @@ pub(crate) fn run(root: &Path, options: TaskOptions) -> Result<()> {
     })?;
 
     // npm runs in another directory, so that it does not read the settings of a project.
-    let scratch = Scratch::new(&std::env::temp_dir())?;
+    let scratch = create_scratch(&std::env::temp_dir())?;
     let mut pins = Vec::new();
     for platform in lock::PINNED {
         let package = lock::package_name(platform);

@@ -15,7 +15,7 @@ use crate::dist::names::{
 use crate::dist::target::TARGETS;
 use crate::failure::{Result, TaskFailure};
 use crate::options::TaskOptions;
-use crate::scratch::Scratch;
+use crate::scratch::create_scratch;
 use crate::shell;
 
 /// The page with the commands of a release, one under each heading.
@@ -170,10 +170,8 @@ fn check_versions(root: &Path) -> Result<String> {
 fn read_packages(root: &Path) -> Result<Vec<Value>> {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or("cargo".into()));
     command.args(["metadata", "--no-deps", "--offline", "--format-version", "1"]);
-    let output = command.current_dir(root).output();
-    let output = output.map_err(|error| TaskFailure::step(format!("cannot run cargo: {error}")))?;
-    let metadata: Value = serde_json::from_slice(&output.stdout)
-        .map_err(|error| TaskFailure::step(format!("`cargo metadata` printed no JSON: {error}")))?;
+    command.current_dir(root);
+    let metadata = shell::read_json(command)?;
     Ok(metadata["packages"].as_array().cloned().unwrap_or_default())
 }
 
@@ -326,7 +324,7 @@ fn check_workflow(root: &Path) -> Result<String> {
 
 /// Writes what is made of the archives of all platforms, from files with these names.
 fn check_manifests(_: &Path) -> Result<String> {
-    let scratch = Scratch::new(&std::env::temp_dir())?;
+    let scratch = create_scratch(&std::env::temp_dir())?;
     let mut names = dist::archive_names();
     names.extend(TARGETS.iter().map(|target| target.bundle_name(VERSION)));
     for name in &names {

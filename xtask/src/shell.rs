@@ -1,8 +1,11 @@
 //! Runs programs, and shows their command lines and other lines to the user.
 
+use std::ffi::OsStr;
 use std::io::Write;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
 
 use crate::failure::{Result, TaskFailure};
 
@@ -32,16 +35,36 @@ pub(crate) fn run_program(root: &Path, program: &str, args: &[&str]) -> Result<(
 
 /// Runs a command, with its output where xtask's goes.
 pub(crate) fn run_command(mut command: Command) -> Result<()> {
-    let words: Vec<_> = std::iter::once(command.get_program())
-        .chain(command.get_args())
-        .map(|word| word.to_string_lossy())
-        .collect();
-    let line = quote_arguments(words.iter().map(AsRef::as_ref));
+    let line = command_line(&command);
     eprintln!("$ {line}");
     let status = command.status();
     let status = status
         .map_err(|error| TaskFailure::step(format!("`{line}` could not be started: {error}")))?;
     if status.success() { Ok(()) } else { Err(TaskFailure::Program { line, code: status.code() }) }
+}
+
+/// Runs a command that prints JSON.
+pub(crate) fn read_json(mut command: Command) -> Result<Value> {
+    let line = command_line(&command);
+    let output = command.stdin(Stdio::null()).stderr(Stdio::inherit()).output();
+    let output = output
+        .map_err(|error| TaskFailure::step(format!("`{line}` could not be started: {error}")))?;
+    if !output.status.success() {
+        return Err(TaskFailure::Program { line, code: output.status.code() });
+    }
+    serde_json::from_slice(&output.stdout)
+        .map_err(|error| TaskFailure::step(format!("`{line}` did not print JSON: {error}")))
+}
+
+/// Returns a command as the user would type it. Cargo names itself by its whole path.
+fn command_line(command: &Command) -> String {
+    let program = command.get_program();
+    let is_cargo = std::env::var_os("CARGO").is_some_and(|cargo| cargo == program);
+    let words: Vec<_> = std::iter::once(if is_cargo { OsStr::new("cargo") } else { program })
+        .chain(command.get_args())
+        .map(OsStr::to_string_lossy)
+        .collect();
+    quote_arguments(words.iter().map(AsRef::as_ref))
 }
 
 #[cfg(test)]

@@ -77,10 +77,10 @@ fn install(root: &Path) -> Result<PathBuf> {
     let script =
         format!("#!/bin/sh\nexec '{}' -m grpc_tools.protoc \"$@\"\n", venv.program("python"));
     let protoc = root.join(FOLDER).join("protoc");
-    fs::write(&protoc, script).map_err(|error| write_failure(&protoc, &error))?;
+    fs::write(&protoc, script).map_err(TaskFailure::io("write", &protoc))?;
     shell::run_program(root, "chmod", &["755", &protoc.to_string_lossy()])?;
     let spark = find_spark(root)?;
-    fs::write(&marker, wanted).map_err(|error| write_failure(&marker, &error))?;
+    fs::write(&marker, wanted).map_err(TaskFailure::io("write", &marker))?;
     Ok(spark)
 }
 
@@ -126,10 +126,10 @@ fn spawn(spark: &Path, run: &Path, name: &str, program: &str, arguments: &str) -
     if find_process(run, name).is_some() {
         return Ok(());
     }
-    fs::create_dir_all(run).map_err(|error| write_failure(run, &error))?;
+    fs::create_dir_all(run).map_err(TaskFailure::io("write", run))?;
     let path = run.join(format!("{name}.log"));
-    let log = File::create(&path).map_err(|error| write_failure(&path, &error))?;
-    let errors = log.try_clone().map_err(|error| write_failure(&path, &error))?;
+    let log = File::create(&path).map_err(TaskFailure::io("write", &path))?;
+    let errors = log.try_clone().map_err(TaskFailure::io("write", &path))?;
     let mut command = Command::new(spark.join("bin").join(program));
     command
         .args(arguments.split_whitespace())
@@ -147,7 +147,7 @@ fn spawn(spark: &Path, run: &Path, name: &str, program: &str, arguments: &str) -
         TaskFailure::step(format!("`{program}` could not be started: {error}. Spark needs Java 17"))
     })?;
     let id = run.join(format!("{name}.pid"));
-    fs::write(&id, child.id().to_string()).map_err(|error| write_failure(&id, &error))
+    fs::write(&id, child.id().to_string()).map_err(TaskFailure::io("write", &id))
 }
 
 /// Waits until the Connect server accepts connections.
@@ -197,8 +197,4 @@ fn find_process(run: &Path, name: &str) -> Option<String> {
 
 fn send_signal(id: &str, signal: &str) {
     let _ = Command::new("kill").args([signal, id]).status();
-}
-
-fn write_failure(path: &Path, error: &std::io::Error) -> TaskFailure {
-    TaskFailure::step(format!("{} could not be written: {error}", path.display()))
 }

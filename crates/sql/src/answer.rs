@@ -1,7 +1,7 @@
 //! Writes rows that another engine returned, like those of a query here.
 
-use std::io::{self, Write};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::io;
+use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, StringArray};
 use arrow::compute::cast;
@@ -29,12 +29,9 @@ pub fn encode_rows(
     }
     let schema = readable.first().map_or_else(|| Arc::new(Schema::empty()), RecordBatch::schema);
     let plan = ColumnPlan::new(batches.first().map_or_else(Vec::new, describe_columns), false);
-    let encoded = SharedBytes::default();
-    let written =
-        write_rows(&plan, schema, OutputRequest::of_query(query), &readable, encoded.clone());
-    let summary = written.map_err(|error| error.to_string())?;
-    let bytes = std::mem::take(&mut *encoded.0.lock().unwrap_or_else(PoisonError::into_inner));
-    Ok((bytes, summary))
+    let mut bytes = Vec::new();
+    let written = write_rows(&plan, schema, OutputRequest::of_query(query), &readable, &mut bytes);
+    Ok((bytes, written.map_err(|error| error.to_string())?))
 }
 
 fn write_rows(
@@ -42,7 +39,7 @@ fn write_rows(
     schema: Arc<Schema>,
     output: OutputRequest,
     batches: &[RecordBatch],
-    out: SharedBytes,
+    out: &mut Vec<u8>,
 ) -> io::Result<SqlSummary> {
     let mut writer = RowWriter::new(plan, schema, output, Box::new(out))?;
     for batch in batches {
@@ -51,21 +48,6 @@ fn write_rows(
         }
     }
     writer.finish()
-}
-
-/// Bytes that a writer collects for the caller.
-#[derive(Clone, Default)]
-struct SharedBytes(Arc<Mutex<Vec<u8>>>);
-
-impl Write for SharedBytes {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
 }
 
 /// Returns the columns with the names that DuckDB has for their types.

@@ -4,6 +4,7 @@
 //! The whole tree that `json_serialize_sql` returns is walked. Every table that it names must be
 //! known at that place, so that no name falls through to the catalog, to a file or to a function.
 
+use schemas::nearest;
 use schemas::view::VIEWS;
 use serde_json::{Map, Value};
 
@@ -185,9 +186,8 @@ impl QueryGuard {
 }
 
 fn unknown_view_fault(name: &str) -> Fault {
-    let nearest = hint::find_nearest(name, VIEWS.iter().map(|view| view.name));
-    let suggestion =
-        nearest.map(|nearest| format!(". Did you mean '{nearest}'?")).unwrap_or_default();
+    let near = nearest(name, VIEWS.iter().map(|view| view.name));
+    let suggestion = near.map(|near| format!(". Did you mean '{near}'?")).unwrap_or_default();
     let reason = format!("There is no view '{name}', and files cannot be read{suggestion}");
     Fault::NotAllowed { reason, name: Some(name.to_owned()) }
 }

@@ -1,16 +1,13 @@
 //! Rewrites DuckDB's errors for users: the message, its place, and the nearest existing name.
 
-use std::collections::BTreeSet;
 use std::fmt;
 
+use schemas::nearest;
 use schemas::view::{SqlView, VIEWS};
 use serde_json::Value;
 
 use super::error::{Fault, Mistake};
 use base::sanitize::{clean_text, truncate_for_json, truncate_middle_for_json};
-
-/// Minimum Jaro-Winkler similarity of a name that is suggested.
-const MIN_SIMILARITY: f64 = 0.8;
 
 /// Maximum number of characters of a query that a message shows.
 const MAX_SHOWN_CHARS: usize = 40;
@@ -46,17 +43,6 @@ pub(super) struct SentQuery<'q> {
     pub(super) before: usize,
     /// The views that the query names.
     pub(super) used: &'q [&'q str],
-}
-
-/// Returns the name among `names` that is most similar to `name`, if it is similar enough.
-pub(super) fn find_nearest<'n>(
-    name: &str,
-    names: impl Iterator<Item = &'n str>,
-) -> Option<&'n str> {
-    let name = name.to_ascii_lowercase();
-    let scored = names.map(|known| (strsim::jaro_winkler(&name, known), known));
-    let (similarity, best) = scored.max_by(|(a, _), (b, _)| a.total_cmp(b))?;
-    (similarity >= MIN_SIMILARITY).then_some(best)
 }
 
 /// Converts an error of DuckDB about a query to a fault.
@@ -159,8 +145,8 @@ fn suggest_column(name: &str, used: &[&str]) -> Option<String> {
     }
 
     let views = VIEWS.iter().filter(|view| used.is_empty() || used.contains(&view.name));
-    let columns: BTreeSet<_> = views.flat_map(SqlView::columns).map(|column| column.name).collect();
-    find_nearest(name, columns.into_iter()).map(|near| format!("Did you mean '{near}'?"))
+    let columns = views.flat_map(SqlView::columns).map(|column| column.name);
+    nearest(name, columns).map(|near| format!("Did you mean '{near}'?"))
 }
 
 /// Lists all columns of each view that a query names.

@@ -27,11 +27,11 @@ pub(super) struct RowWriter<'p> {
     /// The number of rows that may still be written.
     rows_left: usize,
     summary: SqlSummary,
-    sink: RowSink,
+    sink: RowSink<'p>,
 }
 
 /// The destination of the rows, by format.
-enum RowSink {
+enum RowSink<'p> {
     /// The data of a tool's answer: as many rows as fit.
     Data {
         data: QueryData,
@@ -39,29 +39,29 @@ enum RowSink {
         room: usize,
         /// Maximum number of bytes of a cell.
         cell: usize,
-        out: CappedWriter,
+        out: CappedWriter<'p>,
     },
     /// All rows are kept because the widths of columns are known only at the end.
     Table {
         rows: Vec<Vec<String>>,
-        out: CappedWriter,
+        out: CappedWriter<'p>,
     },
     /// One line, or one object, for each row.
     Lines {
         format: QueryFormat,
-        out: CappedWriter,
+        out: CappedWriter<'p>,
     },
-    Parquet(Box<ParquetFile<CappedWriter>>),
-    Arrow(Box<FileWriter<CappedWriter>>),
+    Parquet(Box<ParquetFile<CappedWriter<'p>>>),
+    Arrow(Box<FileWriter<CappedWriter<'p>>>),
 }
 
 /// A writer that fails after `left` bytes.
-struct CappedWriter {
-    out: Box<dyn Write + Send>,
+struct CappedWriter<'p> {
+    out: Box<dyn Write + Send + 'p>,
     bytes_left: u64,
 }
 
-impl Write for CappedWriter {
+impl Write for CappedWriter<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let written = self.out.write(bytes)?;
         let left = self.bytes_left.checked_sub(written as u64);
@@ -80,7 +80,7 @@ impl<'p> RowWriter<'p> {
         plan: &'p ColumnPlan,
         schema: SchemaRef,
         output: OutputRequest,
-        out: Box<dyn Write + Send>,
+        out: Box<dyn Write + Send + 'p>,
     ) -> io::Result<Self> {
         let mut fields = Vec::new();
         for (field, column) in schema.fields().iter().zip(&plan.columns) {
@@ -168,9 +168,9 @@ impl<'p> RowWriter<'p> {
     }
 }
 
-impl RowSink {
+impl<'p> RowSink<'p> {
     /// Starts the data of a tool's answer. Cells are limited so that one row always fits.
-    fn start_data(plan: &ColumnPlan, out: CappedWriter) -> Self {
+    fn start_data(plan: &ColumnPlan, out: CappedWriter<'p>) -> Self {
         let columns = plan.columns.clone();
         let columns_bytes = serde_json::to_vec(&columns).map_or(0, |json| json.len());
         let room = usize::try_from(out.bytes_left).unwrap_or(usize::MAX);
@@ -184,7 +184,7 @@ impl RowSink {
     fn start_lines(
         plan: &ColumnPlan,
         format: QueryFormat,
-        mut out: CappedWriter,
+        mut out: CappedWriter<'p>,
     ) -> io::Result<Self> {
         let names: Vec<_> = plan.columns.iter().map(|column| column.name.clone()).collect();
         match format {

@@ -24,11 +24,6 @@ context growth and what compactions lost, refusals, unfinished ends. \
 Without session_id: errors that recur in the sessions that pass the filters, each with its latest \
 fix. With query, an error text as a terminal shows it: how that error was fixed before. Most \
 severe first.",
-    read_only: true,
-    destructive: false,
-    idempotent: true,
-    open_world: false,
-    max_result_chars: 100_000,
     risk: Risk::Read,
     category: Category::Analysis,
     action_template: "Analyze session {session_id}",

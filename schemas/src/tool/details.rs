@@ -20,11 +20,6 @@ pub const SPEC: ToolSpec = ToolSpec {
     description: "Shows one session. detail_level: summary (first prompt, last answer, tools, failures, open ends; 5-10 KB), \
 turns (each prompt with its answer and counts; 5-30 KB a page), steps (each model response with its tool calls and results, shortened; 50-90 KB a page), \
 full (whole events; up to 96 KB a page). Narrow with turns '3-5', or last 10 for the last steps.",
-    read_only: true,
-    destructive: false,
-    idempotent: true,
-    open_world: false,
-    max_result_chars: 100_000,
     risk: Risk::Read,
     category: Category::Read,
     action_template: "Read session {session_id}",

@@ -19,11 +19,6 @@ pub const SPEC: ToolSpec = ToolSpec {
     description: "Returns whole events by id: full text, tool, error flag, duration, tokens, model, branch, and where the record is in the source log. \
 event_ids: '<session_id>:<event_index>' (any unique session prefix), or a range 'ID:60-80' with shortened results. \
 In the order asked; unknown ids in not_found. Text beyond max_chars continues on the next page by cursor.",
-    read_only: true,
-    destructive: false,
-    idempotent: true,
-    open_world: false,
-    max_result_chars: 100_000,
     risk: Risk::Read,
     category: Category::Read,
     action_template: "Read events {event_ids}",

@@ -18,11 +18,6 @@ pub const SPEC: ToolSpec = ToolSpec {
 Ask in plain words; no word is required, and a month or day in the question favours that time. \
 Each session comes with the reason it matched and passages by event_index, oldest first; the last \
 is the most recent.",
-    read_only: true,
-    destructive: false,
-    idempotent: true,
-    open_world: false,
-    max_result_chars: 100_000,
     risk: Risk::Read,
     category: Category::Search,
     action_template: "Find past sessions about {query}",

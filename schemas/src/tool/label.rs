@@ -14,11 +14,6 @@ pub const SPEC: ToolSpec = ToolSpec {
     description: "Adds and removes labels on sessions and sets a note, for up to 50 sessions in one call; the logs stay as they are. \
 Find labelled sessions with list_sessions(label) or label:name in a search. \
 Each update succeeds or fails alone.",
-    read_only: false,
-    destructive: true,
-    idempotent: true,
-    open_world: false,
-    max_result_chars: 100_000,
     risk: Risk::Write,
     category: Category::Labels,
     action_template: "Label sessions {updates}",

@@ -18,11 +18,6 @@ pub const SPEC: ToolSpec = ToolSpec {
     description: "Lists coding-agent sessions with counts, errors, tokens, duration and title, newest first. \
 Use it for 'what did I work on', or to look up ids, at most 50. \
 format: minimal (ids, titles, times), summary (default: counts and tokens too), full (everything).",
-    read_only: true,
-    destructive: false,
-    idempotent: true,
-    open_world: false,
-    max_result_chars: 100_000,
     risk: Risk::Read,
     category: Category::Read,
     action_template: "List sessions of project {project}",

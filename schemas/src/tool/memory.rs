@@ -19,11 +19,6 @@ pub const SPEC: ToolSpec = ToolSpec {
 an error as a terminal shows it (how it was fixed before), \
 \"quoted phrases\", /regex/ or qualifiers such as is:error tool:Bash file:main.rs sort:oldest (the events that have them all, newest first), \
 or ids: a session, events 'ID:14 ID:31' or a range 'ID:10-30'. Without query: session_id at a glance, or the newest sessions.",
-    read_only: true,
-    destructive: false,
-    idempotent: true,
-    open_world: false,
-    max_result_chars: 100_000,
     risk: Risk::Read,
     category: Category::Search,
     action_template: "Recall {query}",

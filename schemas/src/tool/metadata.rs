@@ -13,11 +13,6 @@ pub const SPEC: ToolSpec = ToolSpec {
     title: "Describe the tools",
     description: "Describes these tools for a host that shows or guards them: title, riskLevel (1 reads, 2 writes, 3 deletes), category (read, write, delete), \
 actionTemplate with {argument} placeholders. All tools, or those named.",
-    read_only: true,
-    destructive: false,
-    idempotent: true,
-    open_world: false,
-    max_result_chars: 100_000,
     risk: Risk::Read,
     category: Category::Help,
     action_template: "Describe the tools {tools}",

@@ -17,11 +17,6 @@ pub const SPEC: ToolSpec = ToolSpec {
 Use it for what the other tools cannot count or join; DESCRIBE tool_calls shows a view's columns. \
 tool_calls has each call with its result, usage one row per API request with cost_usd, files who touched what; all leave copied history out, events has it (is_replay). \
 Times are UTC. At most 30 s, 512 MB, 1,000 rows; long texts are cut, so select left(text, 300).",
-    read_only: true,
-    destructive: false,
-    idempotent: true,
-    open_world: false,
-    max_result_chars: 100_000,
     risk: Risk::Read,
     category: Category::Statistics,
     action_template: "Run {sql}",

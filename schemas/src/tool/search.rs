@@ -22,11 +22,6 @@ Use it for 'did I see this error before', 'how was Y done'. \
 All words must occur in one event, each as a case-insensitive substring; \"quoted phrase\", /regex/, a OR b, -word excludes. \
 Qualifiers: tool:Bash,Edit file:main.rs is:error is:replay model:opus branch:main agent:codex label:bug user:mira machine:x case:yes total:exact, -tool:X excludes; quote one to search for it as text. \
 Newest first; sort relevance makes words optional, best first; also used if nothing matches exactly. Returns previews; with session_id and relevance whole answers.",
-    read_only: true,
-    destructive: false,
-    idempotent: true,
-    open_world: false,
-    max_result_chars: 100_000,
     risk: Risk::Read,
     category: Category::Search,
     action_template: "Search past sessions for {query}",

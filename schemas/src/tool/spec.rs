@@ -16,16 +16,6 @@ pub struct ToolSpec {
     pub title: &'static str,
     /// Description for models, at most 2 KB. Its first sentence is the purpose.
     pub description: &'static str,
-    /// Hint for clients: true if a call changes nothing.
-    pub read_only: bool,
-    /// Hint for clients: true if a call may remove or replace what is stored.
-    pub destructive: bool,
-    /// Hint for clients: true if the same call twice has the same effect as once.
-    pub idempotent: bool,
-    /// Hint for clients: true if a call reaches beyond this machine.
-    pub open_world: bool,
-    /// Largest answer in characters, for clients that cap results.
-    pub max_result_chars: u32,
     /// The worst that a call can do to what is stored.
     pub risk: Risk,
     /// What the tool is about, for the dashdash block.
@@ -53,6 +43,12 @@ pub struct ToolSpec {
 }
 
 impl ToolSpec {
+    /// Returns whether a call changes nothing. Whether it may remove or replace what is stored is the
+    /// opposite. The same call twice has the same effect as once, and none reaches beyond this machine.
+    pub fn is_read_only(&self) -> bool {
+        self.risk == Risk::Read
+    }
+
     /// Returns all errors that the tool may return.
     pub fn all_errors(&self) -> impl Iterator<Item = ErrorCode> {
         self.errors.iter().chain(COMMON_ERRORS).copied()

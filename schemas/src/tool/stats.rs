@@ -20,11 +20,6 @@ pub const SPEC: ToolSpec = ToolSpec {
 Use it for 'where did the tokens go', 'which tool fails most' (group_by tool), 'tokens by day' (group_by day, since 7d). \
 Copied history is left out; tokens.as_recorded has it, if it differs. Time groups come in order, \
 the latest limit of them; others largest first. hour is the hour of day, week its first day.",
-    read_only: true,
-    destructive: false,
-    idempotent: true,
-    open_world: false,
-    max_result_chars: 100_000,
     risk: Risk::Read,
     category: Category::Statistics,
     action_template: "Count by {group_by}",

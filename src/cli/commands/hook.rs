@@ -15,9 +15,9 @@ use schemas::Timestamp;
 use schemas::hook::{HookClient, HookName};
 use serde_json::Value;
 
-use crate::cli::blank_values::find_option;
 use crate::cli::context::CommandContext;
 use crate::cli::exit::{CommandOutcome, CommandResult};
+use crate::cli::typed_words::find_command_word;
 use crate::config::environment;
 use crate::config::user_settings::UserSettings;
 use crate::hooks::{HookHistory, HookInput, ServedBefore, background, encode_reply, parse_input};
@@ -290,14 +290,6 @@ fn show_log(flags: &LogFlags, context: &CommandContext<'_>) -> CommandResult {
 
 /// Returns true if the arguments call a hook, however wrong they are otherwise.
 pub(in crate::cli) fn is_hook_call(program: &Command, arguments: &[OsString]) -> bool {
-    let mut words = arguments.iter().skip(1).map(|argument| argument.to_string_lossy());
-    while let Some(word) = words.next() {
-        let option = find_option(program, None, &word);
-        if option.is_some_and(|option| option.get_action().takes_values()) {
-            words.next();
-        } else if !word.starts_with('-') {
-            return word == "hook" && words.next().is_none_or(|hook| hook != "log");
-        }
-    }
-    false
+    let Some(at) = find_command_word(program, arguments) else { return false };
+    arguments[at] == "hook" && arguments.get(at + 1).is_none_or(|hook| hook != "log")
 }

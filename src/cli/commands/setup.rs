@@ -167,7 +167,7 @@ fn set_up_hooks(
     arguments: &[String],
     printer: &Printer,
 ) -> CommandResult {
-    let Some(client) = HookClient::of_client(client) else {
+    let Ok(client) = client.as_str().parse::<HookClient>() else {
         return Err(ToolError::invalid_value("client", client.as_str(), HookClient::NAMES).into());
     };
     let plan = plan_hooks(client, places, &environment::program_path(), arguments);

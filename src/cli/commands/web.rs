@@ -17,10 +17,9 @@ use crate::config::{environment, settings};
 use crate::help::Help;
 use crate::output::Printer;
 use crate::server::{self, ServerParts, WebOptions};
-use crate::update::archive::archive_rules;
 use crate::update::ingest_logs::IngestOptions;
 use crate::update::watch::watch_logs;
-use store::{Store, Verify};
+use store::Store;
 
 /// The port that is tried first, so that the page has the same address every day.
 const DEFAULT_PORT: u16 = 8766;
@@ -100,16 +99,7 @@ pub(in crate::cli) fn run(
 /// Ingests logs as they grow, until the process ends. A store that cannot be written is read as it
 /// is, and the answers of the tools say so.
 fn watch_in_background(store: Arc<Store>) -> Result<(), ToolError> {
-    let create_options = || {
-        let redactor = settings::create_redactor()?;
-        Ok(IngestOptions {
-            verify: Verify::Some,
-            archive: archive_rules(Some(&redactor))?,
-            redactor: Some(redactor),
-            patience: Duration::ZERO,
-            retention: None,
-        })
-    };
+    let create_options = || IngestOptions::in_background(Some(settings::create_redactor()?));
     // Invalid rules end the command before the page is served.
     create_options()?;
     let thread = std::thread::Builder::new().name("watch".to_owned());

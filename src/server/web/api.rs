@@ -8,6 +8,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use hyper::body::Incoming;
 use hyper::{Request, StatusCode};
+use percent_encoding::percent_decode_str;
 use schemas::ErrorCode;
 use schemas::envelope::ErrorAnswer;
 use serde_json::Value;
@@ -122,7 +123,7 @@ pub(super) async fn answer_image(server: &Server, query: &str) -> HttpAnswer {
     let mut number = 0;
     for (name, value) in query.split('&').filter_map(|pair| pair.split_once('=')) {
         match name {
-            "event" => event = decode_percents(value),
+            "event" => event = percent_decode_str(value).decode_utf8_lossy().into_owned(),
             "number" => number = value.parse().unwrap_or(usize::MAX),
             _ => {}
         }
@@ -137,21 +138,6 @@ pub(super) async fn answer_image(server: &Server, query: &str) -> HttpAnswer {
             refuse(StatusCode::INTERNAL_SERVER_ERROR, ErrorCode::InternalError, message)
         }
     }
-}
-
-/// Decodes `%3A` and the like. What is not a valid escape stays as it is.
-fn decode_percents(text: &str) -> String {
-    let mut bytes = Vec::new();
-    let mut rest = text.as_bytes();
-    while let Some((first, others)) = rest.split_first() {
-        let digits = (*first == b'%').then(|| others.get(..2)).flatten();
-        let byte = digits
-            .and_then(|digits| std::str::from_utf8(digits).ok())
-            .and_then(|digits| u8::from_str_radix(digits, 16).ok());
-        bytes.push(byte.unwrap_or(*first));
-        rest = if byte.is_some() { &others[2..] } else { others };
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 /// Runs a call on a thread for blocking work. Its turn ends with this work.
@@ -204,18 +190,5 @@ fn status_of(code: ErrorCode) -> StatusCode {
         ErrorCode::SearchTimeout | ErrorCode::Cancelled => StatusCode::GATEWAY_TIMEOUT,
         ErrorCode::StoreBusy | ErrorCode::StoreUnavailable => StatusCode::SERVICE_UNAVAILABLE,
         ErrorCode::StoreDamaged | ErrorCode::InternalError => StatusCode::INTERNAL_SERVER_ERROR,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn escapes_of_an_address_are_decoded() {
-        assert_eq!(decode_percents("9ae8%3A4"), "9ae8:4");
-        assert_eq!(decode_percents("a%2"), "a%2");
-        assert_eq!(decode_percents("%zz%"), "%zz%");
-        assert_eq!(decode_percents("%C3%A9%FF"), "é\u{fffd}");
     }
 }

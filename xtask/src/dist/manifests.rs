@@ -223,7 +223,7 @@ mod tests {
 
     #[test]
     fn each_manifest_names_the_archives_that_are_there() {
-        let scratch = crate::scratch::Scratch::new(&std::env::temp_dir()).expect("creates");
+        let scratch = crate::scratch::create_scratch(&std::env::temp_dir()).expect("creates");
         for target in TARGETS {
             let path = scratch.path().join(target.archive_name("1.2.3"));
             std::fs::write(path, target.triple).expect("writes");
@@ -260,7 +260,7 @@ mod tests {
 
     #[test]
     fn without_archives_there_are_no_manifests() {
-        let scratch = crate::scratch::Scratch::new(&std::env::temp_dir()).expect("creates");
+        let scratch = crate::scratch::create_scratch(&std::env::temp_dir()).expect("creates");
         assert_eq!(write_manifests(scratch.path(), "1.2.3").expect("reads").len(), 0);
     }
 }

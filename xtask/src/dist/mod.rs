@@ -17,7 +17,7 @@ mod zip;
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use serde_json::Value;
 
@@ -186,17 +186,9 @@ fn pack_archive(release: &Release) -> Result<Artifact> {
 
 /// Asks the program for its tools.
 fn read_tools(program: &Path) -> Result<Value> {
-    let line = format!("{} tools --json", program.display());
     let mut command = Command::new(program);
-    command.args(["tools", "--json"]).stdin(Stdio::null()).stderr(Stdio::inherit());
-    let output = command
-        .output()
-        .map_err(|error| TaskFailure::step(format!("`{line}` could not be started: {error}")))?;
-    if !output.status.success() {
-        return Err(TaskFailure::Program { line, code: output.status.code() });
-    }
-    serde_json::from_slice(&output.stdout)
-        .map_err(|error| TaskFailure::step(format!("`{line}` did not print JSON: {error}")))
+    command.args(["tools", "--json"]);
+    shell::read_json(command)
 }
 
 /// Compiles the program with DuckDB in it. On a Linux with a newer glibc than the packages name, zig

@@ -3,13 +3,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use serde_json::{Value, json};
 
 use super::names::{LICENCE, PACKAGE};
 use super::target::Target;
 use crate::failure::{Result, TaskFailure};
+use crate::shell;
 
 /// Returns the document for a platform.
 pub(crate) fn write_sbom(root: &Path, version: &str, target: &Target) -> Result<String> {
@@ -22,21 +23,12 @@ pub(crate) fn write_sbom(root: &Path, version: &str, target: &Target) -> Result<
 
 /// Asks cargo for the packages of a platform.
 fn read_metadata(root: &Path, target: &Target) -> Result<Value> {
-    let line = "cargo metadata";
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or("cargo".into()));
     command
         .args(["metadata", "--format-version", "1", "--locked", "--features", "bundled,cloud"])
         .args(["--filter-platform", target.triple])
-        .current_dir(root)
-        .stderr(Stdio::inherit());
-    let output = command
-        .output()
-        .map_err(|error| TaskFailure::step(format!("`{line}` could not be started: {error}")))?;
-    if !output.status.success() {
-        return Err(TaskFailure::Program { line: line.to_owned(), code: output.status.code() });
-    }
-    serde_json::from_slice(&output.stdout)
-        .map_err(|error| TaskFailure::step(format!("`{line}` did not print JSON: {error}")))
+        .current_dir(root);
+    shell::read_json(command)
 }
 
 /// Makes the document. `lock` is the text of `Cargo.lock`.

@@ -6,6 +6,8 @@
 //! sessions_mcp-0.1.0.dist-info/{METADATA,WHEEL,RECORD,licenses/..,sboms/..}
 //! ```
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use sha2::{Digest as _, Sha256};
 
 use super::entry::ArchiveFile;
@@ -13,7 +15,6 @@ use super::names::{DESCRIPTION, LICENCE, PACKAGE, REPOSITORY, SBOM_NAME};
 use super::release::{Artifact, Release};
 use super::target::{GLIBC_MINOR, needed_glibc};
 use super::zip;
-use crate::digest::encode_base64;
 use crate::failure::Result;
 
 /// Starts the program next to it. A link to the script is followed.
@@ -86,7 +87,7 @@ fn metadata_text(release: &Release) -> String {
 fn record_text(files: &[ArchiveFile], info: &str) -> String {
     let mut text = String::new();
     for file in files {
-        let hash = encode_base64(&Sha256::digest(&file.bytes));
+        let hash = STANDARD.encode(Sha256::digest(&file.bytes));
         let hash = hash.trim_end_matches('=').replace('+', "-").replace('/', "_");
         text.push_str(&format!("{},sha256={hash},{}\n", file.path, file.bytes.len()));
     }

@@ -13,7 +13,7 @@ use crate::digest;
 use crate::failure::{Result, TaskFailure};
 use crate::lock::{self, Pin, Platform};
 use crate::npm::{self, NpmAnswer};
-use crate::scratch::Scratch;
+use crate::scratch::create_scratch;
 
 pub(crate) const LICENCE: &str = "LICENSE.duckdb";
 const STAMP: &str = "stamp";
@@ -122,7 +122,7 @@ impl LibrarySource<'_> {
         }
 
         eprintln!("DuckDB: fetching {} {} (once)", pin.package, pin.version);
-        let scratch = Scratch::new(self.directory)?;
+        let scratch = create_scratch(self.directory)?;
         let tarball = match npm::download_tarball(self.npm, pin, scratch.path())? {
             NpmAnswer::Got(tarball) => tarball,
             NpmAnswer::No(why) => return Ok(NpmAnswer::No(why)),

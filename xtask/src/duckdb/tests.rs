@@ -9,14 +9,14 @@ use super::*;
 const PACKAGE: &str = "@duckdb/node-bindings-test";
 
 struct Bench {
-    scratch: Scratch,
+    scratch: tempfile::TempDir,
     pin: Pin,
 }
 
 impl Bench {
     /// A tarball as npm makes it, and a pin that fits it.
     fn new() -> Self {
-        let scratch = Scratch::new(&std::env::temp_dir()).unwrap();
+        let scratch = create_scratch(&std::env::temp_dir()).unwrap();
         let package = scratch.path().join("package");
         fs::create_dir(&package).unwrap();
         fs::write(package.join("libduckdb.so"), "library").unwrap();

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use super::files;
@@ -111,15 +112,10 @@ impl Database {
     }
 
     fn connect_immutable(path: &Path) -> Result<Self, StoreError> {
-        let mut uri = "file:".to_owned();
-        for byte in path.to_string_lossy().bytes() {
-            if byte.is_ascii_alphanumeric() || b"/-._~".contains(&byte) {
-                uri.push(char::from(byte));
-            } else {
-                uri.push_str(&format!("%{byte:02x}"));
-            }
-        }
-        uri.push_str("?immutable=1");
+        const ESCAPES: &AsciiSet = &NON_ALPHANUMERIC.remove(b'/');
+
+        let path_text = path.to_string_lossy();
+        let uri = format!("file:{}?immutable=1", utf8_percent_encode(&path_text, ESCAPES));
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
             | OpenFlags::SQLITE_OPEN_NO_MUTEX
             | OpenFlags::SQLITE_OPEN_URI;

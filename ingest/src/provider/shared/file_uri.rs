@@ -1,5 +1,7 @@
 //! Reads the path out of a `file:` URI, as editors write it.
 
+use percent_encoding::percent_decode_str;
+
 /// Schemes of URIs whose path is that of a file: on this machine, and on one that an editor is
 /// connected to.
 const SCHEMES: &[&str] = &["file://", "vscode-remote://"];
@@ -10,31 +12,10 @@ const SCHEMES: &[&str] = &["file://", "vscode-remote://"];
 /// its drive.
 pub(crate) fn file_uri_path(uri: &str) -> Option<String> {
     let rest = SCHEMES.iter().find_map(|scheme| uri.strip_prefix(scheme))?;
-    let path = decode_percent(&rest[rest.find('/')?..])?;
+    let path = percent_decode_str(&rest[rest.find('/')?..]).decode_utf8().ok()?;
     let has_drive =
         matches!(path.as_bytes(), [b'/', drive, b':', ..] if drive.is_ascii_alphabetic());
-    Some(if has_drive { path[1..].to_owned() } else { path })
-}
-
-/// Replaces the percent-encoded bytes of a text. `None` if the result is not UTF-8.
-fn decode_percent(text: &str) -> Option<String> {
-    let bytes = text.as_bytes();
-    let mut decoded = Vec::with_capacity(bytes.len());
-    let mut at = 0;
-    while let Some(byte) = bytes.get(at) {
-        let digits = text.get(at + 1..at + 3).filter(|_| *byte == b'%');
-        match digits.and_then(|digits| u8::from_str_radix(digits, 16).ok()) {
-            Some(value) => {
-                decoded.push(value);
-                at += 3;
-            }
-            None => {
-                decoded.push(*byte);
-                at += 1;
-            }
-        }
-    }
-    String::from_utf8(decoded).ok()
+    Some(if has_drive { path[1..].to_owned() } else { path.into_owned() })
 }
 
 #[cfg(test)]
@@ -51,6 +32,7 @@ mod tests {
         check("file:///C:/code", Some("C:/code"));
         check("vscode-remote://ssh-remote%2Bbox/srv/harbor", Some("/srv/harbor"));
         check("file:///100%/%zz/%C3%A9", Some("/100%/%zz/é"));
+        check("file:///srv/50%+1", Some("/srv/50%+1"));
         check("file:///%ff", None);
         check("file://host", None);
         check("https://example.org/x", None);
