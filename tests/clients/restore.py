@@ -139,11 +139,6 @@ class Home:
             raise Wrong(f"{command}: {done.stdout}{done.stderr}")
         return started.read_text().splitlines()
 
-    def restore_reason(self, session_id):
-        """Why a session is not restored."""
-        done = agents.run([self.binary, "restore", session_id, "--json"], self.environment, self.work)
-        return json.loads(done.stdout)["sessions"][0].get("reason", "")
-
     def screen(self, command, wanted):
         """What a program shows in a terminal, until it shows one of the texts `wanted`."""
         child, terminal = pty.fork()
@@ -439,14 +434,12 @@ def check_restore(home):
 
 
 def check_database(home, session):
-    """A session in a database is not archived, which the answer says. What the store has becomes a new session."""
+    """A session in a database is not archived. What the store has of it becomes a new session."""
     client = home.client
     done = agents.run([home.programs / "opencode", "session", "delete", session], home.environment, home.work)
     if done.returncode != 0:
         yield f"the session is not deleted: {done.stdout}{done.stderr}"
     home.session()
-    if "database" not in home.restore_reason(session):
-        yield "restore does not say why the session is not archived"
     command = home.resume_natively(session, client)
     if not client.is_listed(home):
         yield "the list of the client lacks the session"
