@@ -5,10 +5,10 @@ use std::path::Path;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use crate::closed_enum::closed_enum;
+use crate::named_enum::named_enum;
 use crate::nearest::nearest;
 
-closed_enum! {
+named_enum! {
     /// The closed set of codes that an error can have.
     ErrorCode {
         /// An argument is missing, unknown, of the wrong type or out of bounds.

@@ -5,7 +5,7 @@ mod html;
 mod images;
 mod markdown;
 mod otel;
-mod raw_logs;
+pub(crate) mod raw_logs;
 mod render;
 mod sts;
 mod tables;

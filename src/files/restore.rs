@@ -18,9 +18,10 @@ use store::{ArchivedFile, KeepLogs, LogArchive, Snapshot};
 use tools::Tools;
 use tools::error::store_error;
 use tools::reply::call::Call;
+use tools::reply::log_presence::has_log;
 use tools::restore::{
     RestoreData, RestoreOutcome, RestoreSelection, RestoredSession, WrittenFile, explain_missing,
-    has_log, select_restored,
+    select_restored,
 };
 
 /// How logs are restored.
@@ -215,7 +216,7 @@ fn is_deleted_at(age: Duration, provider: Provider, folders: &AgentFolders<'_>) 
 }
 
 /// Creates a folder and those above it, each for its owner only.
-fn create_private_dirs(folder: &Path) -> io::Result<()> {
+pub(crate) fn create_private_dirs(folder: &Path) -> io::Result<()> {
     let mut builder = fs::DirBuilder::new();
     builder.recursive(true);
     #[cfg(unix)]

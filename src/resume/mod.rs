@@ -4,6 +4,7 @@
 //! through a shell.
 
 mod commands;
+pub(crate) mod native;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -6,14 +6,23 @@ The requests that offer our tools are kept. Requests for anything else (titles, 
 
 import contextlib
 import http.server
+import itertools
 import json
 import threading
 
 FINAL_TEXT = "done"
 
+# Clients join the parts of an answer by its id.
+ANSWER_NUMBERS = itertools.count(1)
+
 
 class Conversation:
     """What the model was asked and what it does next."""
+
+    # The text that ends a turn.
+    final_text = FINAL_TEXT
+    # What the model thinks before it calls a tool, as the API seals it; None if it thinks nothing.
+    sealed_thought = None
 
     def __init__(self, search, details):
         # The names of the tools as the client offers them end in these.
@@ -22,6 +31,10 @@ class Conversation:
         # The text of each tool result, in order.
         self.results = []
         self.tools = {}
+
+    def accepts(self, tools):
+        """Whether a request is of the conversation, and not of a side task of the client."""
+        return any(name.endswith("search_events") for name in tools)
 
     def next_call(self, tools, results):
         """The tool and the arguments of the next call; None when there is nothing more to ask."""
@@ -62,29 +75,43 @@ def anthropic(conversation, request):
             if block["type"] == "tool_result":
                 results.append(joined_text(block["content"]))
     call = plan(conversation, tools, results, request)
-    block = (
-        {"type": "text", "text": FINAL_TEXT}
-        if call is None
-        else {"type": "tool_use", "id": f"toolu_{len(results)}", "name": call[0], "input": call[1]}
-    )
+    number = next(ANSWER_NUMBERS)
+    blocks = []
+    if call is not None and conversation.sealed_thought:
+        blocks.append({"type": "thinking", "thinking": "A plan.", "signature": conversation.sealed_thought})
+    if call is None:
+        blocks.append({"type": "text", "text": conversation.final_text})
+    else:
+        blocks.append({"type": "tool_use", "id": f"toolu_{number}", "name": call[0], "input": call[1]})
     stop = "end_turn" if call is None else "tool_use"
     usage = {"input_tokens": 1, "output_tokens": 1}
-    message = {"id": "msg_1", "type": "message", "role": "assistant", "model": request["model"], "usage": usage}
+    message = {"id": f"msg_{number}", "type": "message", "role": "assistant", "model": request["model"], "usage": usage}
     if not request.get("stream"):
-        return "application/json", json.dumps({**message, "content": [block], "stop_reason": stop})
-    if call is None:
-        empty, delta = {**block, "text": ""}, {"type": "text_delta", "text": FINAL_TEXT}
-    else:
-        empty, delta = {**block, "input": {}}, {"type": "input_json_delta", "partial_json": json.dumps(call[1])}
-    events = [
-        {"type": "message_start", "message": {**message, "content": [], "stop_reason": None}},
-        {"type": "content_block_start", "index": 0, "content_block": empty},
-        {"type": "content_block_delta", "index": 0, "delta": delta},
-        {"type": "content_block_stop", "index": 0},
+        return "application/json", json.dumps({**message, "content": blocks, "stop_reason": stop})
+    events = [{"type": "message_start", "message": {**message, "content": [], "stop_reason": None}}]
+    for index, block in enumerate(blocks):
+        empty, deltas = anthropic_deltas(block)
+        events.append({"type": "content_block_start", "index": index, "content_block": empty})
+        events += [{"type": "content_block_delta", "index": index, "delta": delta} for delta in deltas]
+        events.append({"type": "content_block_stop", "index": index})
+    events += [
         {"type": "message_delta", "delta": {"stop_reason": stop, "stop_sequence": None}, "usage": usage},
         {"type": "message_stop"},
     ]
     return stream(events, named=True)
+
+
+def anthropic_deltas(block):
+    """How a stream begins a block, and what it adds."""
+    if block["type"] == "text":
+        return {**block, "text": ""}, [{"type": "text_delta", "text": block["text"]}]
+    if block["type"] == "tool_use":
+        return {**block, "input": {}}, [{"type": "input_json_delta", "partial_json": json.dumps(block["input"])}]
+    deltas = [
+        {"type": "thinking_delta", "thinking": block["thinking"]},
+        {"type": "signature_delta", "signature": block["signature"]},
+    ]
+    return {**block, "thinking": "", "signature": ""}, deltas
 
 
 # OpenAI: POST /v1/responses
@@ -102,30 +129,34 @@ def responses(conversation, request):
         if item["type"] == "function_call_output":
             results.append(joined_text(item["output"]))
     call = plan(conversation, tools, results, request)
+    number = next(ANSWER_NUMBERS)
+    items = []
+    if call is not None and conversation.sealed_thought:
+        summary = [{"type": "summary_text", "text": "A plan."}]
+        sealed = conversation.sealed_thought
+        items.append({"type": "reasoning", "id": f"rs_{number}", "summary": summary, "encrypted_content": sealed})
     if call is None:
-        item = {
-            "type": "message",
-            "id": "msg_1",
-            "role": "assistant",
-            "content": [{"type": "output_text", "text": FINAL_TEXT, "annotations": []}],
-        }
+        content = [{"type": "output_text", "text": conversation.final_text, "annotations": []}]
+        items.append({"type": "message", "id": f"msg_{number}", "role": "assistant", "content": content})
     else:
         namespace, _, name = call[0].rpartition("\0")
-        item = {
-            "type": "function_call",
-            "id": f"fc_{len(results)}",
-            "call_id": f"call_{len(results)}",
-            "name": name,
-            "arguments": json.dumps(call[1]),
-            **({"namespace": namespace} if namespace else {}),
-        }
+        items.append(
+            {
+                "type": "function_call",
+                "id": f"fc_{number}",
+                "call_id": f"call_{number}",
+                "name": name,
+                "arguments": json.dumps(call[1]),
+                **({"namespace": namespace} if namespace else {}),
+            }
+        )
     usage = {"input_tokens": 1, "output_tokens": 1, "total_tokens": 2}
-    events = [
-        {"type": "response.created", "response": {"id": "resp_1"}},
-        {"type": "response.output_item.added", "output_index": 0, "item": item},
-        {"type": "response.output_item.done", "output_index": 0, "item": item},
-        {"type": "response.completed", "response": {"id": "resp_1", "output": [item], "usage": usage}},
-    ]
+    response = f"resp_{number}"
+    events = [{"type": "response.created", "response": {"id": response}}]
+    for index, item in enumerate(items):
+        events.append({"type": "response.output_item.added", "output_index": index, "item": item})
+        events.append({"type": "response.output_item.done", "output_index": index, "item": item})
+    events.append({"type": "response.completed", "response": {"id": response, "output": items, "usage": usage}})
     return stream(events, named=True)
 
 
@@ -137,7 +168,7 @@ def chat(conversation, request):
     results = [joined_text(message["content"]) for message in request["messages"] if message["role"] == "tool"]
     call = plan(conversation, tools, results, request)
     if call is None:
-        delta = {"role": "assistant", "content": FINAL_TEXT}
+        delta = {"role": "assistant", "content": conversation.final_text}
     else:
         function = {"name": call[0], "arguments": json.dumps(call[1])}
         delta = {
@@ -172,9 +203,15 @@ def gemini(conversation, request):
             if "functionResponse" in part:
                 results.append(joined_text(part["functionResponse"]["response"].get("output", "")))
     call = plan(conversation, tools, results, request)
-    part = {"text": FINAL_TEXT} if call is None else {"functionCall": {"name": call[0], "args": call[1]}}
+    if call is None:
+        parts = [{"text": conversation.final_text}]
+    else:
+        parts = [{"functionCall": {"name": call[0], "args": call[1]}}]
+        if conversation.sealed_thought:
+            parts[0]["thoughtSignature"] = conversation.sealed_thought
+            parts.insert(0, {"text": "A plan.", "thought": True})
     answer = {
-        "candidates": [{"index": 0, "content": {"role": "model", "parts": [part]}, "finishReason": "STOP"}],
+        "candidates": [{"index": 0, "content": {"role": "model", "parts": parts}, "finishReason": "STOP"}],
         "usageMetadata": {"promptTokenCount": 1, "candidatesTokenCount": 1, "totalTokenCount": 2},
     }
     return answer
@@ -182,7 +219,7 @@ def gemini(conversation, request):
 
 def plan(conversation, tools, results, request):
     """The next call, if the request is of the conversation and not of a side task of the client."""
-    if not any(name.endswith("search_events") for name in tools):
+    if not conversation.accepts(tools):
         return None
     conversation.requests.append(request)
     return conversation.next_call(tools, results)

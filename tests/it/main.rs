@@ -59,6 +59,7 @@ mod local_server;
 mod log;
 mod logging;
 mod mcp;
+mod native;
 mod odd_queries;
 mod oracle;
 mod outcome;

@@ -40,6 +40,9 @@ const AGENTS: &[&str] = &[
     "@openai/codex@0.171.0",
     "@google/gemini-cli@0.61.0",
     "opencode-ai@1.18.33",
+    "@earendil-works/pi-coding-agent@1.6.0",
+    // Pi needs a newer Node.js than the others.
+    "node@22.23.3",
 ];
 /// The directory that the agents are installed into. It takes about 1 GB.
 const AGENT_PACKAGES: &str = "target/checks/agents";
@@ -129,11 +132,7 @@ const CHECKS: &[Check] = &[
         needs: Requirement::Nothing,
         run: |setup| setup.run_agents("tests/clients/plugins.py"),
     },
-    Check {
-        name: "agents",
-        needs: Requirement::Nothing,
-        run: |setup| setup.run_agents("tests/clients/agents.py"),
-    },
+    Check { name: "agents", needs: Requirement::Nothing, run: check_agents },
     Check {
         name: "stats",
         needs: Requirement::Logs,
@@ -344,6 +343,13 @@ fn run_dist(root: &Path, out: &Path, arguments: &[&str]) -> Result<()> {
     let mut rest: Vec<String> = arguments.iter().map(|word| (*word).to_owned()).collect();
     rest.extend(["--out".to_owned(), out.to_string_lossy().into_owned()]);
     dist::run(root, TaskOptions { rest, ..TaskOptions::default() })
+}
+
+fn check_agents(setup: &CheckSetup<'_>) -> Result<()> {
+    for script in ["agents.py", "restore.py", "native.py"] {
+        setup.run_agents(&format!("tests/clients/{script}"))?;
+    }
+    Ok(())
 }
 
 fn compare_ccusage(setup: &CheckSetup<'_>) -> Result<()> {

@@ -6,8 +6,10 @@ use std::ops::Range;
 
 use ingest::provider::{base_of, format_of};
 use ingest::stream::forgotten::{
-    ForgottenCopies, ForgottenRecords, ForgottenSession, MarkKey, RecordFacts,
+    ForgottenCopies, ForgottenRecords, ForgottenSession, MarkKey, RecordFacts, repeated_agent,
 };
+use schemas::Provider;
+use schemas::event::Relation;
 use schemas::session::SessionRow;
 use schemas::table::EventColumn;
 
@@ -162,7 +164,7 @@ impl Snapshot {
         let mut candidates = Vec::new();
         for (at, session) in self.sessions().iter().enumerate() {
             if session.events > 0
-                && records.may_be_repeated_by(base_of(session.provider))
+                && records.may_be_repeated_by(agent_repeated_by(session.row()?))
                 && !sessions.contains(session.id())
             {
                 candidates.push(at);
@@ -235,8 +237,15 @@ pub(super) fn find_copies(
     facts: &[RecordFacts],
 ) -> Option<ForgottenCopies> {
     let base = base_of(session.provider);
-    let has_unique_ids = format_of(base).has_unique_ids;
-    records.find_copies(base, has_unique_ids, own_id_of(records.key(), session), facts)
+    let repeated = agent_repeated_by(session);
+    let has_ids = format_of(base).has_unique_ids || repeated != base;
+    records.find_copies(repeated, has_ids, own_id_of(records.key(), session), facts)
+}
+
+/// Returns the agent whose sessions a session may repeat.
+fn agent_repeated_by(session: &SessionRow) -> Provider {
+    let relation = session.relation.as_ref().and_then(|relation| relation.parse().ok());
+    repeated_agent(base_of(session.provider), relation)
 }
 
 /// Returns the hash of the id that the log of a session names.
@@ -247,7 +256,8 @@ fn own_id_of(key: MarkKey, session: &SessionRow) -> u64 {
 
 /// Which sessions repeat which.
 struct Lineage {
-    /// The sessions that each session was found to repeat when its log was read.
+    /// The sessions that each session was found to repeat when its log was read, and the one that it
+    /// continues.
     originals: HashMap<String, Vec<String>>,
 }
 
@@ -258,6 +268,14 @@ impl Lineage {
             if let (Some(id), Some(ancestors)) = (row.session_id, row.ancestors) {
                 let ancestors = ancestors.split(' ').map(str::to_owned);
                 originals.entry(id).or_default().extend(ancestors);
+            }
+        }
+        for session in snapshot.sessions() {
+            let row = session.row()?;
+            if row.relation.as_deref() == Some(Relation::ContinuedFrom.as_str())
+                && let Some(parent) = &row.parent_session_id
+            {
+                originals.entry(row.session_id.clone()).or_default().push(parent.clone());
             }
         }
         Ok(Self { originals })

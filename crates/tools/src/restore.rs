@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use ingest::discover::{find_file, is_log_file};
+use ingest::discover::is_log_file;
 use schemas::{ErrorCode, Provider, ToolError};
 use serde::Serialize;
 
@@ -10,6 +10,7 @@ use super::Tools;
 use super::forget::add_parts;
 use super::reply::call::Call;
 use super::reply::interface::Interface;
+use super::reply::log_presence::has_log;
 use crate::error::store_error;
 use base::sanitize::clean_text;
 use store::{KeepLevel, KeepLogs, LogArchive, LookupError, Snapshot, StoredSession};
@@ -138,15 +139,6 @@ fn lookup_error(tools: &Tools, id: &str, error: LookupError) -> ToolError {
         return ToolError::new(ErrorCode::SessionNotFound, message);
     }
     Interface::Commands.lookup_error(id, error)
-}
-
-/// Returns whether the log of a session exists.
-pub fn has_log(session: &StoredSession, archive: Option<&LogArchive>) -> Result<bool, ToolError> {
-    let archived = archive.and_then(|archive| archive.files_of(session.id()).next());
-    Ok(match archived {
-        Some(log) => find_file(&log.path).is_some(),
-        None => !session.row().map_err(store_error)?.source_gone,
-    })
 }
 
 /// Returns why the archive does not have the log of a session, which is gone, and the next step.

@@ -313,6 +313,18 @@ impl SessionClaim {
         }
     }
 
+    /// Returns the claim of a log that continues this session as a copy; see [`super::copied`].
+    pub(crate) fn continuing(self, session: Option<&str>) -> Self {
+        match session {
+            Some(session) => Self {
+                parent: Some(session.to_owned()),
+                relation: Some(Relation::ContinuedFrom),
+                ..self
+            },
+            None => self,
+        }
+    }
+
     /// Returns the claim with its ids cleaned and redacted, as rows hold them. No log is an earlier
     /// version, whatever it says: those are in the store only.
     pub(crate) fn with_redacted_ids(self, redactor: Option<&Redactor>) -> Self {

@@ -14,6 +14,7 @@ mod claude;
 mod cline;
 mod codex;
 mod continuedev;
+pub mod copied;
 mod copilot;
 mod crush;
 mod cursor;

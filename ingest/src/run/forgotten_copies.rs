@@ -15,7 +15,7 @@ use crate::plan::PlannedLog;
 use crate::provider::format::LogReader;
 use crate::provider::{base_of, format_of};
 use crate::source::container::MAX_DOCUMENT_BYTES;
-use crate::stream::forgotten::RecordFacts;
+use crate::stream::forgotten::{RecordFacts, repeated_agent};
 use crate::stream::replay::CopiedHistory;
 use crate::stream::{ForgottenInLog, Stream, StreamState};
 use crate::text::names::truncate_name;
@@ -34,19 +34,20 @@ impl<T: Target> Worker<'_, T> {
         let claim = &log.claim;
         let base = base_of(claim.provider);
         let records = target.forgotten_records();
-        let Some(forgotten) = records.filter(|all| all.may_be_repeated_by(base)) else {
+        let repeated = repeated_agent(base, log.relation);
+        let Some(forgotten) = records.filter(|all| all.may_be_repeated_by(repeated)) else {
             return Ok(ForgottenInLog::default());
         };
 
         let mut facts = self.probe_records(log, saved, (own, history), false)?;
-        if forgotten.needs_texts(base, &facts) {
+        if forgotten.needs_texts(repeated, &facts) {
             facts = self.probe_records(log, saved, (own, history), true)?;
         }
         let key = forgotten.key();
         let agent_id = claim.agent_id.as_deref().map(truncate_name);
         let own_id = key.mark_id(base, truncate_name(&claim.native_id), agent_id);
-        let has_unique_ids = format_of(base).has_unique_ids;
-        let found = forgotten.find_copies(base, has_unique_ids, own_id, &facts);
+        let has_ids = format_of(base).has_unique_ids || repeated != base;
+        let found = forgotten.find_copies(repeated, has_ids, own_id, &facts);
         let Some(found) = found else { return Ok(ForgottenInLog::default()) };
         let records = found.record_numbers(&facts);
         target.note_forgotten_copies(ContinuedSession {

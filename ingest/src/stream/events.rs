@@ -67,6 +67,8 @@ pub struct Stream {
     pub(super) record_time: Option<i64>,
     /// True if the present record is a copy.
     pub(super) is_replay: bool,
+    /// True if `sessions` wrote the present record as a copy.
+    pub(super) is_written_copy: bool,
     /// True if all records are copies of those of another log.
     pub(super) is_whole_copy: bool,
     /// True if this log has had the present record before.
@@ -173,6 +175,7 @@ impl Stream {
             copy_hash: 0,
             record_time: None,
             is_replay: replay,
+            is_written_copy: false,
             is_whole_copy: false,
             is_repeated: false,
             forgotten: ForgottenInLog::default(),
@@ -345,6 +348,10 @@ impl Stream {
     /// Adds an event to a given step. The lines of one response may be apart in the log.
     pub fn push_in_step(&mut self, kind: EventType, step: i32, decoded: DecodedEvent<'_>) {
         if self.is_left_out {
+            return;
+        }
+        if kind == EventType::TokenUsage && self.is_written_copy {
+            // The format demands counts, and the copy has none.
             return;
         }
         // An empty answer, as before a call, carries no information.

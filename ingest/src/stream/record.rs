@@ -50,6 +50,14 @@ impl Stream {
         self.set_record(at, content, time);
     }
 
+    /// Begins a record that is a copy of the record `original` of a session of another agent. It counts there,
+    /// whether that session is known or not.
+    pub fn begin_copied_record(&mut self, at: RecordAt, original: u64, time: Option<i64>) {
+        self.is_replay = true;
+        self.set_record(at, self.aliases.resolve(original), time);
+        self.is_written_copy = true;
+    }
+
     /// Asks the history whether a record is a copy, unless the log no longer repeats history.
     fn detect_copy(&mut self, is_known: impl FnOnce(&CopiedHistory, &mut usize) -> bool) -> bool {
         let may_repeat = self.state.own_run < OWN_RUN_THRESHOLD;
@@ -67,6 +75,7 @@ impl Stream {
         self.record_time = time;
         self.is_repeated = false;
         self.is_left_out = false;
+        self.is_written_copy = false;
         self.is_sidechain = false;
         self.agent = None;
         self.pushed = 0;

@@ -30,6 +30,7 @@ pub(super) mod restore;
 mod restore_file;
 pub(super) mod resume;
 mod resume_here;
+mod resume_native;
 pub(super) mod search;
 pub(super) mod secrets;
 pub(super) mod setup;

@@ -6,6 +6,7 @@ use schemas::{Provider, ToolError};
 use serde_json::json;
 
 use super::resume_here::{Arrival, bring_session, resumed};
+use super::resume_native;
 use crate::cli::context::CommandContext;
 use crate::cli::exit::{CommandFailure, CommandOutcome, CommandResult};
 use crate::config::environment;
@@ -20,6 +21,9 @@ pub(in crate::cli) struct ResumeFlags {
     /// Start this agent instead, with a handover: goal, decisions, state, open ends, files
     #[arg(long, value_name = "AGENT")]
     with: Option<Provider>,
+    /// With --with: write the session as one of that agent, and resume it there
+    #[arg(long, requires = "with")]
+    native: bool,
     /// Only print the command, or with --with the handover
     #[arg(long)]
     print: bool,
@@ -46,6 +50,10 @@ pub(in crate::cli) fn run(
 ) -> CommandResult {
     let tools = context.create_tools();
     let handover = tools.write_handover(Some(session_id), None, &context.call)?;
+    if let (Some(agent), true) = (flags.with, flags.native) {
+        let folder = find_folder(&handover, flags, context)?;
+        return resume_native::run(agent, &tools, &handover, &folder, flags.print, context);
+    }
     if let (Some(agent), true) = (flags.with, flags.print) {
         return print_handover(agent, &handover, context);
     }
@@ -114,6 +122,23 @@ fn choose_folder(
         Some(_) => FolderChoice::PrintOnly,
         None => FolderChoice::None,
     })
+}
+
+/// Returns the folder in which another agent continues a session.
+fn find_folder(
+    handover: &Handover,
+    flags: &ResumeFlags,
+    context: &CommandContext<'_>,
+) -> Result<PathBuf, CommandFailure> {
+    let id = &handover.session_id;
+    let error = match session_folder(id, flags.folder.as_deref(), handover.folder.as_deref()) {
+        Ok(folder) => return Ok(folder),
+        Err(error) => error,
+    };
+    match choose_folder(&error, context)? {
+        FolderChoice::Folder(folder) => Ok(session_folder(id, Some(&folder), None)?),
+        FolderChoice::PrintOnly | FolderChoice::None => Err(error.into()),
+    }
 }
 
 fn print_command(

@@ -8,7 +8,6 @@ mod steps;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use ingest::provider::call_arguments::{CallArguments, find_call_arguments};
 use schemas::event::Relation;
 use schemas::price::PriceTable;
 use schemas::session::{EventRow, SessionRow};
@@ -136,7 +135,7 @@ impl TrajectoryWriter<'_> {
         rows: &'r [EventRow],
         costs: &[Option<f64>],
     ) -> Result<Vec<SessionEvent<'r>>, ToolError> {
-        let mut found = self.find_arguments(session, rows)?;
+        let mut found = self.logs.find_arguments(&session.session_id, rows, self.call)?;
         let mut model = None;
         let mut branch = None;
         let mut events = Vec::with_capacity(rows.len());
@@ -150,34 +149,6 @@ impl TrajectoryWriter<'_> {
             events.push(SessionEvent { row, cost, arguments, has_new_model, has_new_branch });
         }
         Ok(events)
-    }
-
-    /// Finds the arguments of calls in the log, by the indexes of the events. Each record is read and
-    /// searched once.
-    fn find_arguments(
-        &self,
-        session: &SessionRow,
-        rows: &[EventRow],
-    ) -> Result<HashMap<i32, CallArguments>, ToolError> {
-        let mut found = HashMap::new();
-        let Ok(mut log) = self.logs.open(&session.session_id) else { return Ok(found) };
-        let mut records: BTreeMap<(i64, i64), Vec<&EventRow>> = BTreeMap::new();
-        for row in rows.iter().filter(|row| row.event_type == EventType::ToolCall) {
-            records.entry((row.source_offset, row.source_length)).or_default().push(row);
-        }
-        for ((offset, length), calls) in records {
-            self.call.ensure_running()?;
-            let record = log.read_record(offset.cast_unsigned(), length.cast_unsigned());
-            let Ok(record) = record else { continue };
-            let texts: Vec<&str> = calls.iter().map(|row| row.text.as_str()).collect();
-            let by_text = find_call_arguments(&record, &texts, &self.logs.redactor);
-            for row in calls {
-                if let Some(arguments) = by_text.get(row.text.as_str()) {
-                    found.insert(row.event_index, arguments.clone());
-                }
-            }
-        }
-        Ok(found)
     }
 
     fn describe_session(&self, row: &SessionRow) -> TrajectoryExtra {

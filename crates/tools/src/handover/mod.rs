@@ -18,6 +18,7 @@ use super::reply::call::Call;
 use super::reply::caller::{LAST, newest_conversation};
 use super::reply::event_predicates::{has_failed, is_slash_command, is_type, own_rows};
 use super::reply::interface::Interface;
+use super::reply::log_presence::has_log;
 use super::reply::session_filter::session_filter;
 use super::reply::tools::Tools;
 use super::reply::{convert, rows};
@@ -79,13 +80,17 @@ pub(super) fn run(
     project: Option<&str>,
     call: &Call<'_>,
 ) -> Result<Handover, ToolError> {
-    let session = match session_id.map(str::trim).filter(|id| !id.is_empty()) {
+    let at = match session_id.map(str::trim).filter(|id| !id.is_empty()) {
         Some(id) => tools.caller.find_session(snapshot, id)?,
         None => newest_other_session(tools, snapshot, project)?,
     };
-    let row = snapshot.sessions()[session].row().map_err(store_error)?;
-    let events = rows::read_all_events(snapshot, session, call)?;
-    let successor = find_successor(snapshot, session)?;
+    let session = &snapshot.sessions()[at];
+    let row = session.row().map_err(store_error)?;
+    let events = rows::read_all_events(snapshot, at, call)?;
+    let successor = find_successor(snapshot, at)?;
+    // The log may have been restored since the last ingest.
+    let is_log_gone = row.source_gone
+        && !has_log(session, tools.store.open_archive().map_err(store_error)?.as_ref())?;
     Ok(Handover {
         session_id: row.session_id.clone(),
         provider: row.provider,
@@ -93,7 +98,7 @@ pub(super) fn run(
         folder: row.cwd.clone(),
         parent_of_subagent: row.parent_session_id.clone().filter(|_| row.is_subagent()),
         later_version: row.parent_session_id.clone().filter(|_| row.is_earlier_version()),
-        is_log_gone: row.source_gone,
+        is_log_gone,
         text: write_handover(row, &events, successor.as_ref(), tools.caller.interface),
     })
 }

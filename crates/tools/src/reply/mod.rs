@@ -14,6 +14,7 @@ pub mod file_state;
 pub mod freshness;
 pub mod history;
 pub mod interface;
+pub mod log_presence;
 pub mod pending;
 pub mod reader_output;
 pub mod retention_warning;

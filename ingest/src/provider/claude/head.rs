@@ -7,6 +7,7 @@ use serde_json::Value as Json;
 use simd_json::prelude::*;
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
+use crate::provider::copied::continued_session;
 use crate::provider::format::{LogHead, SessionClaim};
 use crate::provider::shared::identity::{is_uuid, uuid_identity};
 
@@ -44,7 +45,8 @@ pub(super) fn claim_log(head: &LogHead<'_>) -> Option<SessionClaim> {
 
     // `/branch` and `--fork-session` of version 2.1 name the original in every copied record.
     let original = records.iter().find_map(|object| object["forkedFrom"]["sessionId"].as_str());
-    let claim = claim_session(head.file_stem(), session, original);
+    let claim = claim_session(head.file_stem(), session, original)
+        .continuing(continued_session(records.iter().copied()));
     Some(SessionClaim { first_record, first_response, ..claim })
 }
 

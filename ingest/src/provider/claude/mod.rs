@@ -32,6 +32,7 @@ use self::queue::PromptQueue;
 use self::response::ApiMessage;
 use self::subagent::Subagents;
 
+use crate::provider::copied::copied_identity;
 use crate::provider::format::{
     AgentFolders, LineDecoder, LogFormat, LogReader, Quirks, RecordOutcome, state_json,
 };
@@ -128,6 +129,10 @@ impl LineDecoder for ClaudeDecoder {
         }
 
         let id = inner.map_or(object, |(_, inner)| inner).text("uuid");
+        if let Some(original) = copied_identity(id) {
+            out.begin_copied_record(at, original, time);
+            return self.decode_own_record(object, at, out);
+        }
         let uuid = uuid_identity(id);
         // A record of a fork names its original. Copies made by the Agent SDK have uuids of their
         // own, and copies of such a copy name the copy.

@@ -5,6 +5,7 @@ use schemas::Provider;
 use schemas::event::Relation;
 use serde_json::Value as Json;
 
+use crate::provider::copied::continued_session;
 use crate::provider::format::{LogHead, SessionClaim};
 use crate::provider::shared::identity::is_uuid;
 
@@ -43,7 +44,7 @@ pub(super) fn claim_log(head: &LogHead<'_>) -> Option<SessionClaim> {
     } else {
         fork_parent.map(|_| Relation::ForkedFrom)
     };
-    Some(SessionClaim {
+    let claim = SessionClaim {
         agent_id: text_field(meta, "agent_nickname").map(str::to_owned),
         parent: subagent_parent.or(fork_parent).map(str::to_owned),
         relation,
@@ -51,7 +52,8 @@ pub(super) fn claim_log(head: &LogHead<'_>) -> Option<SessionClaim> {
             Provider::Codex,
             text_field(meta, "id").filter(|id| !id.is_empty()).unwrap_or(id_in_file_name),
         )
-    })
+    };
+    Some(claim.continuing(continued_session(meta.into_iter())))
 }
 
 /// Returns whether a record is the metadata of a session, which alone decides what its log claims.

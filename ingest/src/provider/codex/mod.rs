@@ -34,6 +34,7 @@ use self::ended::{AnsweredCalls, EndedCalls};
 use self::review::{Review, ReviewPrompt};
 use self::tokens::CodexCounts;
 use self::user_text::UserInput;
+use crate::provider::copied::{copied_identity, is_head_of_copy};
 use crate::provider::format::{
     AgentFolders, LineDecoder, LogFormat, LogReader, Quirks, RecordOutcome, state_json,
 };
@@ -144,9 +145,17 @@ impl LineDecoder for CodexDecoder {
         let time = parse_micros(object.text("timestamp"));
         let payload = object.object("payload");
         let identity = content_identity(payload.unwrap_or(object), raw);
-        self.examine_lead_record(time, payload, identity, out);
-        out.begin_record(at, identity, time);
-        self.mark_copied_burst(time, out);
+        match copied_identity(payload.and_then(|payload| payload.text("id"))) {
+            Some(original) => out.begin_copied_record(at, original, time),
+            None if payload.is_some_and(is_head_of_copy) => {
+                out.begin_copied_record(at, identity.unwrap_or(0), time);
+            }
+            None => {
+                self.examine_lead_record(time, payload, identity, out);
+                out.begin_record(at, identity, time);
+                self.mark_copied_burst(time, out);
+            }
+        }
         count_drift(object, payload, out);
 
         match (object.text("type"), payload) {

@@ -4,6 +4,7 @@
 use schemas::{EventType, Usage};
 use xxhash_rust::xxh3::xxh3_64;
 
+use crate::provider::copied::copied_identity;
 use crate::provider::shared::arguments::Arguments;
 use crate::provider::shared::function_response;
 use crate::stream::{DecodedEvent, RecordAt, Stream, parse_micros};
@@ -32,8 +33,12 @@ pub(super) struct GeminiDecoder {
 impl GeminiDecoder {
     /// Decodes one message into events.
     pub(super) fn decode_message(&mut self, message: Value<'_>, at: RecordAt, out: &mut Stream) {
-        let identity = message.non_empty("id").map(|id| xxh3_64(id.as_bytes()) | 1);
-        out.begin_record(at, identity, parse_micros(message.text("timestamp")));
+        let id = message.non_empty("id");
+        let time = parse_micros(message.text("timestamp"));
+        match copied_identity(id) {
+            Some(original) => out.begin_copied_record(at, original, time),
+            None => out.begin_record(at, id.map(|id| xxh3_64(id.as_bytes()) | 1), time),
+        }
 
         self.text.clear();
         let content =

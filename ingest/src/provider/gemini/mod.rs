@@ -27,6 +27,7 @@ use serde_json::Value as Json;
 
 use self::header::read_header;
 use self::message::GeminiDecoder;
+use crate::provider::copied::CONTINUES_FIELD;
 use crate::provider::format::{
     LogFormat, LogHead, LogReader, Quirks, RecordOutcome, RecordTally, SessionClaim,
 };
@@ -63,12 +64,13 @@ fn claim_log(head: &LogHead<'_>) -> Option<SessionClaim> {
     // The log of a subagent is in a folder that is named after its parent.
     let folder = head.path.parent().and_then(Path::file_name).and_then(|name| name.to_str());
     let parent = folder.filter(|name| is_subagent && is_uuid(name));
-    Some(SessionClaim {
+    let claim = SessionClaim {
         agent_id: parent.map(|_| head.file_stem().to_owned()),
         parent: parent.map(str::to_owned),
         relation: is_subagent.then_some(Relation::SubagentOf),
         ..SessionClaim::new(Provider::Gemini, id.unwrap_or_else(|| head.file_stem()))
-    })
+    };
+    Some(claim.continuing(header.get(CONTINUES_FIELD).and_then(Json::as_str)))
 }
 
 /// The field of a document that holds the messages.

@@ -22,6 +22,7 @@ use super::record::{
     MISSING_MESSAGE, is_unreadable, push_unreadable, report_damage, report_missing_field,
 };
 use super::v2;
+use crate::provider::copied::copied_identity;
 use crate::provider::format::RecordOutcome;
 use crate::provider::shared::arguments::Arguments;
 use crate::provider::shared::chat;
@@ -67,7 +68,10 @@ impl OpencodeDecoder {
             .iter()
             .filter(|part| !is_machine_part(**part))
             .find_map(|part| part.non_empty("text").or_else(|| part.non_empty("callID")));
-        out.begin_record(at, message_identity(role, created, anchor), created);
+        match copied_identity(info.text("id")) {
+            Some(original) => out.begin_copied_record(at, original, created),
+            None => out.begin_record(at, message_identity(role, created, anchor), created),
+        }
         out.extend_time_range(chat::read_millis(info.object("time"), "completed"));
 
         self.at = at;

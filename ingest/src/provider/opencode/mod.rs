@@ -27,6 +27,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use self::message::OpencodeDecoder;
 use self::record::{UNREADABLE_RECORD, report_damage};
+use crate::provider::copied::CONTINUES_SLUG;
 use crate::provider::format::{
     AgentFolders, LogFormat, LogHead, LogReader, Quirks, RecordTally, SessionClaim,
 };
@@ -128,14 +129,16 @@ fn session_claim(info: &Map<String, Json>, head: &LogHead<'_>) -> SessionClaim {
         (None, Some(_)) => Some(Relation::ForkedFrom),
         (None, None) => None,
     };
-    SessionClaim {
+    let claim = SessionClaim {
         // The parent's call refers to the subagent by this id.
         agent_id: parent.map(|_| id.to_owned()),
         parent: parent.or(original).map(str::to_owned),
         relation,
         first_record: head.document().and_then(first_message_identity),
         ..SessionClaim::new(Provider::OpenCode, id)
-    }
+    };
+    // The database keeps no field that OpenCode does not know.
+    claim.continuing(non_empty(info, "slug").and_then(|slug| slug.strip_prefix(CONTINUES_SLUG)))
 }
 
 /// Returns the identity of the first message: role, time and beginning. A fork that does not name

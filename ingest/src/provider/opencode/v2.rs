@@ -14,6 +14,7 @@ use super::events::{
     OpencodeCall, append_attachment, machine_subtype, message_identity, oversized_bytes, push_usage,
 };
 use super::record::{is_unreadable, push_unreadable, report_damage, report_missing_field};
+use crate::provider::copied::copied_identity;
 use crate::provider::format::RecordOutcome;
 use crate::provider::shared::arguments::Arguments;
 use crate::provider::shared::database::size_limit::push_oversized;
@@ -41,7 +42,10 @@ pub(super) fn decode_message(
     let anchor = message.non_empty("text").or_else(|| {
         content.iter().find_map(|part| part.non_empty("text").or_else(|| part.non_empty("id")))
     });
-    out.begin_record(at, message_identity(kind, created, anchor), created);
+    match copied_identity(message.text("id")) {
+        Some(original) => out.begin_copied_record(at, original, created),
+        None => out.begin_record(at, message_identity(kind, created, anchor), created),
+    }
 
     text.clear();
     report_damage(message, at, out);

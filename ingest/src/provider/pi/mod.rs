@@ -20,6 +20,7 @@ use serde_json::Value as Json;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::openclaw::place;
+use crate::provider::copied::{continued_session, copied_identity, is_head_of_copy};
 use crate::provider::format::{
     AgentFolders, LineDecoder, LogFormat, LogHead, LogReader, Quirks, RecordOutcome, SessionClaim,
     state_json,
@@ -68,12 +69,13 @@ pub(super) fn claim_engine_log(head: &LogHead<'_>, provider: Provider) -> Option
     let is_continuation =
         first.is_some_and(|first| parse_micros(first["timestamp"].as_str()) >= start);
     let relation = if is_continuation { Relation::ContinuedFrom } else { Relation::ForkedFrom };
-    Some(SessionClaim {
+    let claim = SessionClaim {
         parent: parent.map(str::to_owned),
         relation: parent.map(|_| relation),
         first_record: first.map(first_identity),
         ..SessionClaim::new(provider, native_id)
-    })
+    };
+    Some(claim.continuing(continued_session(std::iter::once(header))))
 }
 
 fn is_header(object: &Json) -> bool {
@@ -159,7 +161,12 @@ impl LineDecoder for PiDecoder {
         out: &mut Stream,
     ) -> RecordOutcome {
         let kind = entry.text("type").unwrap_or("untyped");
-        out.begin_record(at, Some(entry_identity(entry)), entry_time(entry));
+        let (own, time) = (entry_identity(entry), entry_time(entry));
+        match copied_identity(entry.text("id")) {
+            Some(original) => out.begin_copied_record(at, original, time),
+            None if is_head_of_copy(entry) => out.begin_copied_record(at, own, time),
+            None => out.begin_record(at, Some(own), time),
+        }
         // `null` is the position before the first entry. The user can go back there as well.
         if kind != "session" && entry.field("parentId").is_some() {
             let parent = entry.text("parentId").map_or(ROOT, node_id);

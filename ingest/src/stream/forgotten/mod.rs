@@ -14,7 +14,7 @@ use std::ops::Range;
 use std::sync::{LazyLock, OnceLock};
 
 use regex::Regex;
-use schemas::event::FORGOTTEN_TEXT;
+use schemas::event::{FORGOTTEN_TEXT, Relation};
 use schemas::session::EventRow;
 use schemas::{EventType, Provider};
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
@@ -244,6 +244,12 @@ impl ForgottenRecords {
         }
         candidates
     }
+}
+
+/// Returns the agent whose sessions a log with this relation to its parent may repeat: its own or, if the log
+/// continues a session as a copy, any agent, for which [`Provider::Generic`] stands.
+pub fn repeated_agent(base: Provider, relation: Option<Relation>) -> Provider {
+    if relation == Some(Relation::ContinuedFrom) { Provider::Generic } else { base }
 }
 
 /// Returns whether a log of a provider may repeat a forgotten session. Without its beginning, a log of
