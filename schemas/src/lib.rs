@@ -17,6 +17,7 @@ pub mod export;
 pub mod hook;
 pub mod id;
 pub mod limits;
+mod named_enum;
 pub mod nearest;
 pub mod price;
 pub mod problem;
