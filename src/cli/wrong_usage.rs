@@ -23,17 +23,20 @@ pub(super) fn describe_wrong_usage(
 ) -> Option<String> {
     let words: Vec<&str> = arguments.iter().skip(1).filter_map(|word| word.to_str()).collect();
     let mut command = words.iter().find_map(|word| program.find_subcommand(word));
-    if let Some(below) = command.filter(|command| command.has_subcommands()) {
-        command = words.iter().find_map(|word| below.find_subcommand(word)).or(command);
+    let mut name = command.map_or("", Command::get_name).to_owned();
+    if let Some(below) = command.filter(|command| command.has_subcommands())
+        && let Some(inner) = words.iter().find_map(|word| below.find_subcommand(word))
+    {
+        name = format!("{name} {}", inner.get_name());
+        command = Some(inner);
     }
-    let name = command.map_or("", Command::get_name);
     let (message, hint) = match error.kind() {
         ErrorKind::UnknownArgument => {
             let word = text_of(error, ContextKind::InvalidArg);
-            describe_unknown_argument(program, command?, &words, word)?
+            describe_unknown_argument(program, command?, &name, &words, word)?
         }
-        ErrorKind::MissingRequiredArgument => describe_missing(command?, error)?,
-        ErrorKind::InvalidValue => describe_invalid_value(name, error, &words)?,
+        ErrorKind::MissingRequiredArgument => describe_missing(command?, &name, error)?,
+        ErrorKind::InvalidValue => describe_invalid_value(&name, error, &words)?,
         ErrorKind::InvalidSubcommand => {
             let word = text_of(error, ContextKind::InvalidSubcommand)?;
             return Some(describe_unknown_command(program, arguments, word));
@@ -56,6 +59,7 @@ pub(super) fn unknown_flag_of_search(flag: &str) -> clap::Error {
 fn describe_unknown_argument(
     program: &Command,
     command: &Command,
+    name: &str,
     words: &[&str],
     unknown: Option<&str>,
 ) -> Option<(String, String)> {
@@ -65,7 +69,6 @@ fn describe_unknown_argument(
         known.extend(flag.get_long());
         known.extend(flag.get_all_aliases().unwrap_or_default());
     }
-    let name = command.get_name();
     let hint = format!("`sessions {name} --help` lists the flags");
     for word in words.iter().take_while(|word| **word != "--") {
         let Some(flag) = word.strip_prefix("--") else { continue };
@@ -86,11 +89,14 @@ fn describe_unknown_argument(
 }
 
 /// Names what has to be given, with its description.
-fn describe_missing(command: &Command, error: &clap::Error) -> Option<(String, String)> {
+fn describe_missing(
+    command: &Command,
+    name: &str,
+    error: &clap::Error,
+) -> Option<(String, String)> {
     let Some(ContextValue::Strings(missing)) = error.get(ContextKind::InvalidArg) else {
         return None;
     };
-    let name = command.get_name();
     let described = missing.iter().map(|missing| {
         let argument = command.get_arguments().find(|known| is_written(known, missing));
         match argument.and_then(Arg::get_help) {
@@ -100,7 +106,7 @@ fn describe_missing(command: &Command, error: &clap::Error) -> Option<(String, S
     });
     let message =
         format!("`sessions {name}` needs {}", described.collect::<Vec<_>>().join(" and "));
-    let hint = match examples_of(name) {
+    let hint = match examples_of(name.split(' ').next().unwrap_or(name)) {
         Some([example, _]) => format!("for example `{example}`"),
         None => format!("`sessions {name} --help` says more"),
     };
@@ -127,6 +133,7 @@ fn describe_invalid_value(
     let argument = text_of(error, ContextKind::InvalidArg)?;
     let value = text_of(error, ContextKind::InvalidValue)?;
     let mut flag = argument.split(' ').next().unwrap_or(argument);
+    let command = if command.is_empty() { "help" } else { command };
     let hint = format!("`sessions {command} --help` describes it");
     if value.is_empty() {
         return Some((format!("{flag} needs a value: `{argument}`"), hint));
@@ -199,6 +206,7 @@ mod tests {
             ),
             ("list --sort", "--sort needs a value: `--sort <SORT>`", "list --help"),
             ("serach x", "serach is not a command", "`sessions search`"),
+            ("lake compact", "`sessions lake compact` needs <DEST>", "`sessions lake compact /mnt"),
         ] {
             let arguments: Vec<OsString> =
                 ["sessions"].into_iter().chain(line.split(' ')).map(OsString::from).collect();

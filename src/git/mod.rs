@@ -80,7 +80,7 @@ fn run(git: &Path, root: &Path, arguments: &[&str]) -> Option<String> {
     // Nothing is asked, locked or fetched, and the variables of a hook do not name another repository.
     command.env_remove("GIT_DIR").env_remove("GIT_WORK_TREE");
     command.env("GIT_OPTIONAL_LOCKS", "0").env("GIT_TERMINAL_PROMPT", "0");
-    command.env("GIT_NO_LAZY_FETCH", "1").env("LC_ALL", "C");
+    command.env("GIT_NO_LAZY_FETCH", "1").env("GIT_ALLOW_PROTOCOL", "none").env("LC_ALL", "C");
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
     let mut child = command.spawn().ok()?;
     let output = child.stdout.take()?;

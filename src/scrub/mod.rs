@@ -199,15 +199,14 @@ pub fn scrub_logs(
     Ok(data)
 }
 
-/// Replaces a log by what `change` makes of its content. A backup is made first.
+/// Appends to a log what `find_rest` returns for its content, in one step.
 ///
 /// # Errors
 /// Returns the reason why the log stays as it is: it is in use, changed a moment ago or is not the user's
-/// own, or no backup can be made.
-pub(crate) fn replace_log(
-    store: &Store,
+/// own, or that of `find_rest`.
+pub(crate) fn append_to_log<'r>(
     path: PathBuf,
-    change: impl FnOnce(&[u8]) -> Vec<u8>,
+    find_rest: impl FnOnce(&[u8]) -> Result<&'r [u8], String>,
 ) -> Result<(), String> {
     let file = LogFile::open(path, &OpenFiles::find())?;
     let unreadable = |error: std::io::Error| format!("it cannot be read: {error}");
@@ -217,9 +216,8 @@ pub(crate) fn replace_log(
     content.rewind().map_err(unreadable)?;
     content.read_to_end(&mut before).map_err(unreadable)?;
     let mut new = create_temporary(file.folder()).map_err(unwritable)?;
-    new.write_all(&change(&before)).map_err(unwritable)?;
-    let backup = BackupFolder::create(store).map_err(|error| error.message)?;
-    backup.add(&file, &new).map_err(|error| error.message)?;
+    let rest = find_rest(&before)?;
+    new.write_all(&before).and_then(|()| new.write_all(rest)).map_err(unwritable)?;
     // Copying took a while, in which an agent may have begun to write.
     file.replace(new, &OpenFiles::find())
 }

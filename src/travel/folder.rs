@@ -84,26 +84,32 @@ fn find_by_repository(search: &FolderSearch<'_>, wanted: &Repository) -> Option<
     None
 }
 
-/// Returns the folder that the settings name for the repository, or for the folder or one above it.
+/// Returns the folder that the settings name for the repository, otherwise for the folder or the nearest one
+/// above it.
 fn find_in_settings(search: &FolderSearch<'_>) -> Option<PathBuf> {
-    let repository = search.origin.repository.as_ref();
-    let remote = repository.and_then(|repository| repository.remote.as_deref());
-    for (name, folder) in search.projects {
-        let folder = match folder.strip_prefix("~/") {
-            Some(below) => home_dir().join(below),
-            None => PathBuf::from(folder),
-        };
-        if remote.is_some_and(|remote| is_same_remote(name, remote)) {
-            let below = repository.map(|repository| folder.join(&repository.below));
-            return Some(below.filter(|below| below.is_dir()).unwrap_or(folder));
+    let here = |folder: &String| match folder.strip_prefix('~') {
+        Some(below) if below.is_empty() || below.starts_with('/') => {
+            home_dir().join(below.trim_start_matches('/'))
         }
-        let from = search.origin.folder.as_deref();
-        let moved = from.and_then(|from| below_folder(name, from, &folder.to_string_lossy()));
-        if let Some(moved) = moved {
-            return Some(PathBuf::from(moved));
-        }
+        Some(_) | None => PathBuf::from(folder),
+    };
+    if let Some(repository) = &search.origin.repository
+        && let Some(remote) = &repository.remote
+        && let Some((_, folder)) =
+            search.projects.iter().find(|(name, _)| is_same_remote(name, remote))
+    {
+        let folder = here(folder);
+        let below = folder.join(&repository.below);
+        return Some(if below.is_dir() { below } else { folder });
     }
-    None
+    let from = search.origin.folder.as_deref()?;
+    // The longest name is the nearest folder.
+    let mut projects: Vec<(&String, &String)> = search.projects.iter().collect();
+    projects.sort_by_key(|(name, _)| Reverse(name.len()));
+    let mut moved = projects.into_iter().filter_map(|(name, folder)| {
+        below_folder(name, from, &here(folder).to_string_lossy()).map(PathBuf::from)
+    });
+    moved.next()
 }
 
 /// Returns the path of this machine for a path at or below the folder `name` of another one.

@@ -5,26 +5,26 @@
 mod folder;
 mod longer;
 
-use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use ingest::provider::format::AgentFolders;
 use ingest::provider::has_lines;
-use ingest::redact::Redactor;
 use ingest::redact::columns::mask_name;
+use ingest::redact::{Redactor, has_placeholder};
 use ingest::relocate::{FolderMove, LogPlace, find_obstacle_to_moving, place_log, rewrite_log};
 use schemas::{ErrorCode, Provider, ToolError};
 
 pub(crate) use self::folder::{FolderSearch, find_folder, resolve_folder};
-use self::longer::extend_log;
+use self::longer::find_rest;
 use crate::files::restore::{choose_time, write_new_file};
-use crate::scrub::replace_log;
+use crate::scrub::append_to_log;
 use base::sanitize::clean_text;
-use store::{
-    ArchivedFile, EventHistory, LogArchive, LogCopies, LogOrigin, Snapshot, Store, UnpackError,
-};
+use store::{ArchivedFile, EventHistory, LogArchive, LogCopies, LogOrigin, Snapshot, UnpackError};
 use tools::error::store_error;
+
+/// Why a log does not get what another machine has of its session.
+const OTHER_LOG: &str = "the log here has other records than the one from there";
 
 /// A session of another machine that is to be resumed here.
 #[derive(Debug, Clone)]
@@ -40,7 +40,6 @@ pub(crate) struct TravellingSession {
 
 /// The files that are written to resume a session here.
 pub(crate) struct Journey {
-    pub(crate) folder: PathBuf,
     files: Vec<ArrivingFile>,
 }
 
@@ -126,10 +125,17 @@ impl TravellingSession {
         })
     }
 
+    /// Returns whether this machine has a log of the same session.
+    pub(crate) fn is_local(&self) -> bool {
+        self.local.is_some()
+    }
+
     /// Returns the folder of the log of the same session that this machine has.
     pub(crate) fn local_folder(&self, snapshot: &Snapshot) -> Option<PathBuf> {
         let (at, _) = self.local.as_ref()?;
-        snapshot.sessions()[*at].origin.cwd.as_deref().map(PathBuf::from)
+        let folder = snapshot.sessions()[*at].origin.cwd.as_deref();
+        // A folder whose name has a secret is not known.
+        folder.filter(|folder| !has_placeholder(folder)).map(PathBuf::from)
     }
 
     /// Prepares the files of the session and of its subagents for a folder. Nothing is written.
@@ -141,7 +147,7 @@ impl TravellingSession {
         &self,
         snapshot: &Snapshot,
         archive: &LogArchive,
-        folder: PathBuf,
+        folder: &Path,
         redactor: &Redactor,
         folders: &AgentFolders<'_>,
     ) -> Result<Journey, ToolError> {
@@ -186,24 +192,28 @@ impl TravellingSession {
         }
         // The log of the session comes last: with it, its agent can resume it.
         files.reverse();
-        let journey = Journey { folder, files };
+        let mut journey = Journey { files };
         journey.check_places(snapshot.sessions()[self.at].id(), redactor)?;
         Ok(journey)
     }
 
-    /// Returns the positions of the session and of those of its subagents that came with it.
-    fn sessions_to_bring(&self, snapshot: &Snapshot) -> BTreeSet<usize> {
-        let mut found = BTreeSet::from([self.at]);
+    /// Returns the positions of the session, which is the first, and of those of its subagents that came with it.
+    fn sessions_to_bring(&self, snapshot: &Snapshot) -> Vec<usize> {
+        let mut found = vec![self.at];
+        let of = &snapshot.sessions()[self.at].origin;
         let mut ids: Vec<&str> = vec![snapshot.sessions()[self.at].id()];
         if let Some((local, _)) = &self.local {
             ids.push(snapshot.sessions()[*local].id());
         }
         while let Some(id) = ids.pop() {
             for (at, session) in snapshot.sessions().iter().enumerate() {
+                // Another machine or user may say of any session that it is a part of this one.
                 let is_part = session.is_subagent
-                    && session.origin.machine.is_some()
+                    && session.origin.machine == of.machine
+                    && session.origin.user_name == of.user_name
                     && session.parent_session_id.as_deref() == Some(id);
-                if is_part && found.insert(at) {
+                if is_part && !found.contains(&at) {
+                    found.push(at);
                     ids.push(session.id());
                 }
             }
@@ -254,11 +264,24 @@ impl Journey {
         logs.map(|file| file.place.path.clone()).collect()
     }
 
-    /// Fails if the place of a log has another one. A file that an earlier run wrote is not another one.
-    fn check_places(&self, session_id: &str, redactor: &Redactor) -> Result<(), ToolError> {
-        for file in self.files.iter().filter(|file| file.is_log && !file.is_longer) {
+    /// Fails if the place of a log has another one, and finds out which logs have less here. A file that an
+    /// earlier run wrote is not another one.
+    fn check_places(&mut self, session_id: &str, redactor: &Redactor) -> Result<(), ToolError> {
+        for file in self.files.iter_mut().filter(|file| file.is_log) {
             let path = &file.place.path;
-            if !has_other_content(path, &file.content) {
+            if file.is_longer && !file.has_lines {
+                return Err(cannot_resume(format!(
+                    "Session {session_id} has more on another machine, but its log is one document, to which nothing can be added. Use --with AGENT to hand the session over"
+                ))
+                .with_path(path));
+            }
+            if file.is_longer || !has_other_content(path, &file.content) {
+                continue;
+            }
+            let is_beginning = |found: Vec<u8>| find_rest(&found, &file.content).is_some();
+            let is_file = fs::symlink_metadata(path).is_ok_and(|found| found.is_file());
+            if file.has_lines && is_file && fs::read(path).is_ok_and(is_beginning) {
+                file.is_longer = true;
                 continue;
             }
             let shown = mask_name(Some(redactor), &path.to_string_lossy());
@@ -271,26 +294,30 @@ impl Journey {
     }
 
     /// Writes the files, none over another one. A log that is here already and has less gets the rest,
-    /// after a backup.
+    /// and keeps its own bytes.
     ///
     /// # Errors
-    /// Fails if a file cannot be written, or if a log that would change is in use.
+    /// Fails if a file cannot be written, or if a log that would change is in use or has other records.
     pub(crate) fn write(
         &self,
-        store: &Store,
         redactor: &Redactor,
         folders: &AgentFolders<'_>,
     ) -> Result<(), ToolError> {
         for file in &self.files {
             let path = &file.place.path;
             let shown = mask_name(Some(redactor), &path.to_string_lossy());
+            let is_complete =
+                || fs::read(path).is_ok_and(|found| find_rest(&found, &file.content) == Some(&[]));
+            if file.is_longer && is_complete() {
+                continue;
+            }
             if file.is_longer {
-                replace_log(store, path.clone(), |before| {
-                    extend_log(before, &file.content, file.has_lines)
+                append_to_log(path.clone(), |before| {
+                    find_rest(before, &file.content).ok_or_else(|| OTHER_LOG.to_owned())
                 })
                 .map_err(|reason| {
                     cannot_resume(format!(
-                        "{shown} does not get what another machine added to its session: {reason}. Close the agent that uses it, then run the command again"
+                        "{shown} does not get what another machine added to its session: {reason}. Close the agent that uses it, then run `sessions ingest` and the command again"
                     ))
                 })?;
                 continue;

@@ -210,7 +210,8 @@ fn prepare_ingest(
     options: &IngestOptions,
 ) -> Result<PreparedIngest, ToolError> {
     let roots = if paths.is_empty() { known_roots() } else { paths.to_vec() };
-    if roots.is_empty() {
+    // A store may know of logs elsewhere, and of logs that are gone.
+    if roots.is_empty() && store.is_absent() {
         let message = "No agent has a folder with logs here (`sessions doctor` lists where they are looked for). Name a file or folder: `sessions ingest PATH`";
         return Err(ToolError::new(ErrorCode::InvalidArgument, message));
     }

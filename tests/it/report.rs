@@ -179,7 +179,7 @@ fn a_report_replaces_a_report_and_nothing_else() {
     env.run(["report", "--provider", "codex"]).ok();
     assert!(!has_main(), "the second report replaces the first one");
     // There is no permission to replace any other file.
-    env.run(["report", "--force"]).fails(2).says("'--force'");
+    env.run(["report", "--force"]).fails(2).says("--force");
     assert!(!has_main());
     env.write("report.html", "<html>coverage</html>");
     env.run(["report"]).fails(2).says("-o");

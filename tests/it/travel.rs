@@ -261,8 +261,6 @@ fn there_and_back(sample: &Sample) {
     check(&so_far, "returned");
     sync(&a, &lake);
     check(&so_far, "is known to be elsewhere");
-    let backups = files_below(&a.path("store/log-backup"));
-    assert!(backups.iter().any(|path| path.extension().is_some_and(|end| end == "bak")));
 
     // And once more there and back.
     a.append(&own, &third);
@@ -309,6 +307,8 @@ fn with_session(prompts: &[&str]) -> (TestEnv, TestEnv, PathBuf) {
     }
     sync(&a, &lake);
     pull(&b, &lake).has(json!({"problems": []}));
+    // An ingest leaves what came from there.
+    b.run(["ingest", "--quiet"]).ok();
     (a, b, lake)
 }
 
@@ -718,6 +718,50 @@ fn a_log_in_use_or_with_another_continuation_stays() {
     }
 }
 
+/// What the store knows of a log may be old.
+#[test]
+fn a_log_with_other_records_is_never_replaced() {
+    let (a, b, lake) = with_session(&["Moor the boat."]);
+    let (home, there) = (a.path("code/harbor"), b.path("code/harbor"));
+    write_agents(&a);
+    in_folder(&b, &there, &["resume", ID]).ok();
+    b.append(claude_log(&b, &there), &claude_line(&there, 2, "user", "Sail."));
+    sync(&b, &lake);
+    pull(&a, &lake);
+    let log = claude_log(&a, &home);
+    a.append(&log, &claude_line(&home, 3, "user", "Anchor."));
+    make_old(&log);
+    let before = a.read(&log);
+    let resume = ["resume", ID, "--no-refresh"];
+    in_folder(&a, &home, &resume).fails(2).says("other records");
+    assert_eq!(a.read(&log), before);
+}
+
+#[test]
+fn an_address_with_a_secret_stays_here() {
+    let (a, b) = (laptop("pier"), laptop("quay"));
+    let home = a.path("code/harbor");
+    let lake = a.path("lake");
+    for address in [
+        format!("https://example.org/{TOKEN}/harbor"),
+        format!("ftp://{TOKEN}@example.org/mira/harbor"),
+        "https://example.org/mira/harbor?key=kJ8dKq71".to_owned(),
+        format!("git+ssh://mira:{TOKEN}@example.org/mira/harbor"),
+    ] {
+        git(&home, &["remote", "set-url", "origin", &address]);
+        a.append(claude_log(&a, &home), &claude_line(&home, 1, "user", &address));
+        sync(&a, &lake);
+        for log in logs_in(&lake) {
+            let (head, _) = log.split_once('\n').expect("a first line");
+            head.lacks(TOKEN);
+            head.lacks("kJ8dKq71");
+            head.shows("first_commit");
+        }
+        a.remove(claude_log(&a, &home));
+    }
+    drop(b);
+}
+
 #[test]
 fn what_another_user_added_comes_only_if_it_is_named() {
     let (a, b, lake) = with_session(&["Moor the boat."]);
@@ -825,6 +869,27 @@ fn subagents_and_files_next_to_a_log_travel_with_it() {
     pull(&b, &lake);
     assert_eq!(totals(&b), wanted);
     assert_eq!(b.number("SELECT count(*) FROM sessions WHERE machine = 'pier'"), 0);
+
+    // The session and its subagent continue there, and both return.
+    write_agents(&a);
+    let subagent = format!("{agent}.jsonl");
+    for rest in [".jsonl", &subagent] {
+        let text = b.read(name(&there, rest));
+        let last = text.lines().last().expect("a record");
+        let mut record: Value = serde_json::from_str(last).expect("JSON");
+        record["uuid"] = json!(format!("0f5b1c8e-0000-4000-8000-00000000000{}", rest.len() % 10));
+        record["timestamp"] = json!("2026-11-01T09:00:00.000Z");
+        b.append(name(&there, rest), &format!("{record}\n"));
+    }
+    sync(&b, &lake);
+    pull(&a, &lake);
+    for rest in [".jsonl", &subagent] {
+        make_old(&a.path(name(&home, rest)));
+    }
+    in_folder(&a, &home, &["resume", main]).shows("--resume");
+    for rest in [".jsonl", &subagent] {
+        a.read(name(&home, rest)).shows("2026-11-01T09:00:00.000Z");
+    }
 }
 
 #[test]

@@ -51,6 +51,11 @@ struct BlankedSession {
 }
 
 impl<'s> Forgetting<'s> {
+    /// Returns whether the log of a session has texts that go.
+    fn has_texts_of(&self, id: &str) -> bool {
+        self.sessions.contains(id) || self.blanked.contains_key(id)
+    }
+
     fn new(
         snapshot: &'s Snapshot,
         sessions: &'s HashSet<String>,
@@ -223,16 +228,22 @@ impl StoreWriter {
         let removed: HashSet<String> = sessions.iter().cloned().chain(whole).collect();
         let mut forgetting = Forgetting::new(&snapshot, &removed, true)?;
         forgetting.add_copies(copies)?;
+        // The logs of sessions that lose copied records have these records too.
+        self.remove_archived(&|id| forgetting.has_texts_of(id))?;
         self.remove_rows(&forgetting)
     }
 
     /// Removes sessions with all their rows, labels and notes. Nothing keeps them from coming again.
     pub(super) fn remove_sessions(&self, sessions: &HashSet<String>) -> Result<(), StoreError> {
         let snapshot = Snapshot::load(&self.dir, self.current_manifest(), Some(&self.before))?;
-        self.remove_rows(&Forgetting::new(&snapshot, sessions, false)?)
+        let forgetting = Forgetting::new(&snapshot, sessions, false)?;
+        // After a kill, a session without its log would wait for nothing; a log without its session is
+        // removed by the next run.
+        self.remove_rows(&forgetting)?;
+        self.remove_archived(&|id| forgetting.has_texts_of(id))
     }
 
-    /// Removes everything that the store has of these sessions.
+    /// Removes everything that the store has of these sessions, but for their archived logs.
     fn remove_rows(&self, forgetting: &Forgetting<'_>) -> Result<(), StoreError> {
         let sessions = forgetting.sessions;
         LabelBook::update(&self.dir, |labels| {
@@ -247,8 +258,6 @@ impl StoreWriter {
         if reduced.remove_sessions(sessions) {
             self.record_reduced(&reduced)?;
         }
-        // The logs of sessions that lose copied records have these records too.
-        self.remove_archived(&|id| sessions.contains(id) || forgetting.blanked.contains_key(id))?;
         self.rewrite_segments(forgetting.snapshot, forgetting, Removal::AtOnce)?;
         // Other sessions may have responses that the removed ones counted.
         self.count_responses_once()?;

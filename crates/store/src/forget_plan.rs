@@ -218,6 +218,10 @@ impl Snapshot {
         records: &ForgottenRecords,
     ) -> Result<bool, StoreError> {
         let session = self.sessions()[suspect.session].row()?;
+        // A session that continues another one as a copy, or a copy of one, is not the original.
+        if session.relation.as_deref() == Some(Relation::ContinuedFrom.as_str()) {
+            return Ok(false);
+        }
         let is_linked = lineage.originals_of(&session.session_id).any(|id| sessions.contains(id));
         let Some(found) = find_copies(records, session, &suspect.facts) else { return Ok(false) };
         let spoken = suspect.facts.iter().filter(|record| record.spoken_events > 0).count();

@@ -426,7 +426,7 @@ pub(super) fn is_kind_byte(byte: u8) -> bool {
 }
 
 /// Returns whether a secret was masked in a text, here or before the log was passed on.
-pub(crate) fn has_placeholder(text: &str) -> bool {
+pub fn has_placeholder(text: &str) -> bool {
     text.contains("REDACTED")
 }
 

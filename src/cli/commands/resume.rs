@@ -131,7 +131,7 @@ fn find_folder(
     context: &CommandContext<'_>,
 ) -> Result<PathBuf, CommandFailure> {
     let id = &handover.session_id;
-    let error = match session_folder(id, flags.folder.as_deref(), handover.folder.as_deref()) {
+    let error = match session_folder(id, flags.given_folder(), handover.folder.as_deref()) {
         Ok(folder) => return Ok(folder),
         Err(error) => error,
     };

@@ -56,7 +56,7 @@ pub(super) fn bring_session(
     let origin = match traveller.origin(snapshot, archive.as_ref()) {
         Ok(origin) => origin,
         // The log that is here can be resumed without what another machine added.
-        Err(error) if traveller.local_folder(snapshot).is_some() && !handover.is_log_gone => {
+        Err(error) if traveller.is_local() && !handover.is_log_gone => {
             context.printer.print_note(&error.message)?;
             return Ok(None);
         }
@@ -72,10 +72,16 @@ pub(super) fn bring_session(
         Some(folder) => folder,
         None => choose_folder(&traveller, handover, origin, arrival, tools, context)?,
     };
+    // The agent may run in another folder than the one that its log names.
+    let run_folder = resolve_folder(arrival.folder.unwrap_or(&folder));
+    let run_folder = match run_folder {
+        Err(_) if arrival.is_print_only => folder.clone(),
+        resolved => resolved?,
+    };
     let redactor = tools.create_redactor()?;
     let home = environment::home_dir();
     let folders = AgentFolders::new(&home, &environment::read_variable);
-    let journey = traveller.prepare(snapshot, archive, folder, &redactor, &folders)?;
+    let journey = traveller.prepare(snapshot, archive, &folder, &redactor, &folders)?;
     let log = journey.log().map(|log| clean_text(&log.to_string_lossy())).unwrap_or_default();
     let machine = &traveller.machine;
     if arrival.is_print_only {
@@ -83,14 +89,14 @@ pub(super) fn bring_session(
             "The session is of {machine}. Without --print, its log is written to {log} first"
         ))?;
     } else {
-        journey.write(tools.store(), &redactor, &folders)?;
+        journey.write(&redactor, &folders)?;
         context.printer.print_note(&format!("The log from {machine} was written to {log}"))?;
         // If the store is busy, the next ingest reads it.
         if let Err(error) = ingest_paths(&journey.logs(), context) {
             context.printer.print_note(&error.message)?;
         }
     }
-    let folder = journey.folder.to_string_lossy().into_owned();
+    let folder = run_folder.to_string_lossy().into_owned();
     Ok(Some(Handover { folder: Some(folder), is_log_gone: false, ..handover.clone() }))
 }
 

@@ -4,14 +4,15 @@
 use std::path::Path;
 
 use ingest::discover::is_log_file;
+use ingest::redact::columns::mask_name;
 use ingest::relocate::below_log_folder;
 use schemas::ToolError;
 
 use super::work::Push;
 use crate::lake::entry::hash_in_key;
 use store::{
-    ArchivedFile, LakeFile, LogArchive, MAX_LOG_BYTES, PublishedFile, PublishedLog, UnpackError,
-    log_key,
+    ArchivedFile, LakeFile, LogArchive, MAX_LOG_BYTES, PublishedFile, PublishedLog, Repository,
+    UnpackError, log_key,
 };
 use tools::error::{store_error, unusable_path};
 
@@ -73,6 +74,13 @@ impl Push<'_> {
         }
     }
 
+    /// Returns whether a place or an address has a secret, or a user before the host, which may be one.
+    fn has_secret(&self, name: &str) -> bool {
+        let authority = name.split_once("://").map_or(name, |(_, rest)| rest);
+        let authority = authority.split(['/', '?', '#']).next().unwrap_or_default();
+        authority.contains('@') || mask_name(Some(self.redactor), name) != name
+    }
+
     /// Encodes the log of the session at a position. `None` if none is published.
     ///
     /// # Errors
@@ -97,8 +105,23 @@ impl Push<'_> {
             )?;
             published.push(PublishedFile { below, modified_us: file.modified_us, content });
         }
+        // A file whose name has a secret has no other name there, so its log stays here.
+        if published.iter().any(|file| self.has_secret(&file.below)) {
+            tracing::warn!(
+                session = self.lake_ids[at],
+                "a log is not published: its name has a secret"
+            );
+            return Ok(None);
+        }
         let folder = session.row.cwd.clone();
         let repository = folder.as_deref().and_then(|folder| self.logs.repository_of(folder));
+        let repository = repository.map(|repository| Repository {
+            remote: repository
+                .remote
+                .filter(|remote| !remote.contains('?') && !self.has_secret(remote)),
+            ..repository
+        });
+        let repository = repository.filter(|repository| !self.has_secret(&repository.below));
         let log = PublishedLog { folder, repository, files: published };
         let lake_id = &self.lake_ids[at];
         let provider = session.row.provider;

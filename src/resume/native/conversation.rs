@@ -235,7 +235,7 @@ fn cut(text: &str, max_bytes: usize) -> String {
 }
 
 /// Keeps the newest turns that fit. Returns the number of turns that were left out as well. Of a turn that is
-/// too large alone, the end is kept.
+/// most of what fits, the prompt and the end are kept.
 fn keep_newest_turns(mut parts: Vec<CopiedPart>) -> (Vec<CopiedPart>, usize) {
     let mut size = 0;
     let mut start = parts.len();
@@ -243,13 +243,24 @@ fn keep_newest_turns(mut parts: Vec<CopiedPart>) -> (Vec<CopiedPart>, usize) {
         start -= 1;
         size += parts[start].size();
     }
-    if start > 0 {
+    let mut prompt = None;
+    if start > 0 && !parts[start].is_prompt() {
         let next_turn = parts[start..].iter().position(CopiedPart::is_prompt);
-        start += next_turn.unwrap_or(0);
+        let skipped =
+            |turn: &usize| parts[start..start + turn].iter().map(CopiedPart::size).sum::<usize>();
+        match next_turn.filter(|turn| 2 * skipped(turn) < size) {
+            Some(turn) => start += turn,
+            // The turn is long: its end is kept, after its prompt.
+            None => prompt = parts[..start].iter().rfind(|part| part.is_prompt()).cloned(),
+        }
     }
     let kept = parts.split_off(start);
-    let left_out = parts.iter().filter(|part| part.is_prompt()).count();
-    (kept, left_out.max(usize::from(!parts.is_empty())))
+    let mut left_out = parts.iter().filter(|part| part.is_prompt()).count();
+    if prompt.is_some() {
+        left_out -= 1;
+    }
+    let left_out = left_out.max(usize::from(!parts.is_empty()));
+    (prompt.into_iter().chain(kept).collect(), left_out)
 }
 
 /// Returns the ids of the subagents of a session.
@@ -265,7 +276,7 @@ fn write_notice(session: &SessionRow, left_out: usize, subagents: &[String]) -> 
     let SessionRow { session_id, provider, .. } = session;
     let mut notice = format!(
         "[This conversation was held with {provider} and continues here. `sessions` copied it from session \
-        {session_id}; secrets are masked, and the tools are those of {provider}."
+        {session_id}. [REDACTED:...] stands for a secret, and the tools are those of {provider}."
     );
     if left_out > 0 {
         let turns = if left_out == 1 { "turn was" } else { "turns were" };

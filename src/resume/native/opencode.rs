@@ -11,8 +11,13 @@ const VERSION: &str = "1.18.33";
 
 /// Returns the document.
 pub(super) fn write_document(conversation: &CopiedConversation, new: &NewSession<'_>) -> Value {
-    let mut document =
-        Document { conversation, new, ids: RecordIds::default(), messages: Vec::new() };
+    let mut document = Document {
+        conversation,
+        new,
+        ids: RecordIds::default(),
+        messages: Vec::new(),
+        prompt: Value::Null,
+    };
     for part in &conversation.parts {
         match &part.content {
             CopiedContent::Notice(text) => {
@@ -75,6 +80,8 @@ struct Document<'a> {
     new: &'a NewSession<'a>,
     ids: RecordIds,
     messages: Vec<Value>,
+    /// The id of the last message of the user.
+    prompt: Value,
 }
 
 impl Document<'_> {
@@ -88,10 +95,10 @@ impl Document<'_> {
             "id": id, "sessionID": self.new.id, "role": role, "agent": "build", "time": { "created": time },
         });
         if role == "user" {
+            self.prompt = info["id"].clone();
             info["model"] = json!({ "providerID": provider, "modelID": model });
         } else {
-            let parent = self.messages.iter().rfind(|message| message["info"]["role"] == "user");
-            info["parentID"] = parent.map_or(Value::Null, |parent| parent["info"]["id"].clone());
+            info["parentID"] = self.prompt.clone();
             info["mode"] = "build".into();
             info["path"] = json!({ "cwd": self.new.folder, "root": self.new.folder });
             info["cost"] = 0.into();

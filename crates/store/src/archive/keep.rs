@@ -187,7 +187,11 @@ impl StoreWriter {
         let forgotten = self.forgotten_logs()?;
         let forgotten: HashSet<&str> = forgotten.session_ids().collect();
         let is_barred = |id: &str| forgotten.contains(id) || reduced.level_of(id) > KeepLevel::Full;
-        let barred = files.iter().filter(|(_, file)| is_barred(&file.session_id));
+        // A run was killed before it removed the log of a session that is not here any more.
+        let is_left = |file: &ArchivedFile| {
+            file.origin.is_some() && snapshot.session(&file.session_id).is_none()
+        };
+        let barred = files.iter().filter(|(_, file)| is_barred(&file.session_id) || is_left(file));
         let barred: Vec<i64> = barred.map(|(id, _)| *id).collect();
         if !barred.is_empty() {
             archive.remove(&barred)?;
@@ -196,7 +200,7 @@ impl StoreWriter {
 
         let mut known: HashMap<String, KnownFiles> = HashMap::new();
         for (id, file) in files {
-            if !is_barred(&file.session_id) {
+            if !is_barred(&file.session_id) && !is_left(&file) {
                 let session = known.entry(file.session_id.clone()).or_default();
                 session.insert(file.path.clone(), (id, file));
             }

@@ -75,9 +75,10 @@ impl Snapshot {
 }
 
 impl StoreWriter {
-    /// Removes the sessions of other machines of which a log that was read since the lock was taken has
-    /// all events. Their labels go to the session of the log. Returns the paths of the logs that must be read again: their session has another id
-    /// than the log says, which the removed one had. After a kill before that, the next ingest reads them.
+    /// Removes the sessions of other machines of which a log of this one has all events. Their labels go to
+    /// the session of the log. Returns the paths of the logs that must be read again: their session has
+    /// another id than the log says, which the removed one had. After a kill before that, the next ingest
+    /// reads them.
     ///
     /// # Errors
     /// Fails if the store cannot be read or written.
@@ -90,10 +91,6 @@ impl StoreWriter {
         for LogCopies { local, imported } in snapshot.logs_of_several_machines()?.into_values() {
             for (at, path) in local {
                 let session = &snapshot.sessions()[at];
-                let before = self.snapshot_before().session(session.id());
-                if before.is_some_and(|before| before.segment == session.segment) {
-                    continue;
-                }
                 let own = EventHistory::of_session(&snapshot, at)?;
                 for other_at in &imported {
                     let other = &snapshot.sessions()[*other_at];
