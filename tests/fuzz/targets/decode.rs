@@ -104,7 +104,7 @@ fn ingest(format: &LogFormat, claim: &SessionClaim, log: &[u8], lengths: &[usize
             content: None,
             is_whole_copy: false,
         };
-        memory.run(Plan { units: vec![work].into(), ..Plan::default() });
+        memory.run(Plan { units: vec![vec![work]], ..Plan::default() });
     }
     memory
 }
