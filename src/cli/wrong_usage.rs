@@ -134,16 +134,17 @@ fn describe_invalid_value(
     let value = text_of(error, ContextKind::InvalidValue)?;
     let mut flag = argument.split(' ').next().unwrap_or(argument);
     let command = if command.is_empty() { "help" } else { command };
-    let hint = format!("`sessions {command} --help` describes it");
+    if flag == "--provider" && words.iter().any(|word| word.starts_with("--agent")) {
+        flag = "--agent";
+    }
     if value.is_empty() {
-        return Some((format!("{flag} needs a value: `{argument}`"), hint));
+        let name = argument.split_once(' ').map_or("", |(_, name)| name);
+        let hint = format!("`sessions {command} --help` describes it");
+        return Some((format!("{flag} needs a value: `{flag} {name}`"), hint));
     }
     let value = shell_word(value);
     // There are too many agents to list.
-    if flag == "--provider" {
-        if words.iter().any(|word| word.starts_with("--agent")) {
-            flag = "--agent";
-        }
+    if argument.starts_with("--provider") {
         let agents = Provider::ALL.iter().map(|provider| provider.as_str());
         let meant = nearest(&value, agents).map_or_else(
             || "name one such as claude, codex or gemini".to_owned(),
@@ -204,6 +205,7 @@ mod tests {
                 "--agent: claud is not an agent; did you mean claude?",
                 "doctor",
             ),
+            ("list --agent", "--agent needs a value: `--agent <PROVIDER>`", "list --help"),
             ("list --sort", "--sort needs a value: `--sort <SORT>`", "list --help"),
             ("serach x", "serach is not a command", "`sessions search`"),
             ("lake compact", "`sessions lake compact` needs <DEST>", "`sessions lake compact /mnt"),

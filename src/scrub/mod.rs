@@ -1,6 +1,6 @@
-//! Replaces the secrets in the agents' own logs, and a log by a longer one of another machine. Of each log
-//! a backup is made first, and a kill at any time leaves the old log or the new one. Nothing else of this
-//! program changes the agents' logs, except that a backup is put back.
+//! Replaces the secrets in the agents' own logs, after a backup of each, and appends to a log what another
+//! machine has more of it. A kill at any time leaves the old log or the new one. Nothing else of this program
+//! changes the agents' logs, except that a backup is put back.
 
 mod backup;
 mod log_file;

@@ -179,7 +179,7 @@ fn change_value(form: FieldForm, value: &str, folders: &FolderMove) -> Option<St
 }
 
 /// Returns the name that Gemini CLI gave the folder of a project before it gave them short ones.
-pub(super) fn hash_of_folder(folder: &str) -> String {
+pub fn hash_of_folder(folder: &str) -> String {
     Sha256::digest(folder.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 

@@ -12,7 +12,7 @@ mod fields;
 mod folders;
 mod place;
 
-pub use self::fields::rewrite_log;
+pub use self::fields::{hash_of_folder, rewrite_log};
 pub use self::folders::FolderMove;
 pub use self::place::{
     LogPlace, below_log_folder, find_obstacle_to_moving, is_safe_below, place_log,

@@ -95,7 +95,8 @@ pub fn find_obstacle_to_moving(provider: Provider) -> Option<&'static str> {
 }
 
 /// Returns where an agent looks for the log of a session in `folder`, a full path of this machine.
-/// `below` is the place of the log on the machine that it comes from; see [`below_log_folder`].
+/// `below` is the place of the log on the machine that it comes from; see [`below_log_folder`]. The name of
+/// a project's folder in it is replaced.
 ///
 /// # Errors
 /// Returns the reason if the place cannot be computed.
@@ -112,7 +113,8 @@ pub fn place_log(
         return Err(reason.to_owned());
     }
     let roots = log_folders(provider, folders);
-    let root = roots.first().ok_or("its agent has no folder for logs here")?;
+    let root = roots.iter().find(|root| root.is_dir()).or(roots.first());
+    let root = root.ok_or("its agent has no folder for logs here")?;
     let in_project = below.split_once('/').map(|(_, rest)| rest);
     let rest = in_project.ok_or("its log was not in the folder of a project");
     let file_name = below.rsplit('/').next().unwrap_or(below);
@@ -211,8 +213,10 @@ fn gemini_name(
         return Ok((hash, None));
     }
     let base = short_name(&folder);
+    let history = root.parent().map(|home| home.join("history"));
     let is_taken = |name: &String| {
         names.contains(name)
+            || history.as_ref().is_some_and(|history| history.join(name).exists())
             || projects.is_some_and(|projects| {
                 projects.values().any(|taken| taken.as_str() == Some(name.as_str()))
             })

@@ -35,7 +35,7 @@ pub(super) fn run(
         return Err(program_not_found(program).into());
     };
     copy.write(&path)?;
-    if let Some(file) = &copy.file {
+    if let Some(file) = copy.file() {
         context.printer.print_note(&format!("Session {id} was copied to {}", file.display()))?;
     }
     Ok(CommandOutcome::Ended(copy.command.run(&path)?))
@@ -50,11 +50,11 @@ fn print_copy(session_id: &str, copy: &NativeCopy, context: &CommandContext<'_>)
             "folder": command.folder,
             "program": command.program,
             "arguments": command.arguments,
-            "file": copy.file,
+            "file": copy.file(),
         }))?;
         return Ok(CommandOutcome::Done);
     }
-    let place = match &copy.file {
+    let place = match copy.file() {
         Some(file) => format!("would be written to {}", file.display()),
         None => format!("would be imported by `{} import`", command.program),
     };

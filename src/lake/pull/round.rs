@@ -611,7 +611,11 @@ impl<'a> Pull<'a> {
             return Ok(());
         }
         self.report.removed = gone.len();
-        (self.context.open_writer)()?.remove_imported(&gone).map_err(store_error)?;
+        let writer = (self.context.open_writer)()?;
+        // First, so that a pull that is killed here removes the sessions the next time.
+        writer.remove_foreign_logs(&gone).map_err(store_error)?;
+        writer.remove_imported(&gone).map_err(store_error)?;
+        drop(writer);
         self.refresh()
     }
 

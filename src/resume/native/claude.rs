@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::conversation::{CopiedContent, CopiedConversation};
-use super::new_session::{NewSession, RecordIds, time_text};
+use super::new_session::{NewSession, RecordIds, name_continued, time_text};
 
 /// The version that the records name: the one that the copies were tested with.
 const VERSION: &str = "2.1.197";
@@ -92,7 +92,7 @@ impl Log<'_> {
             record["gitBranch"] = branch.as_str().into();
         }
         if self.records.is_empty() {
-            self.new.name_continued(&mut record, &self.conversation.session_id);
+            name_continued(&mut record, &self.conversation.session_id);
         }
         self.records.push(record);
     }

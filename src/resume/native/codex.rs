@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::conversation::{CopiedContent, CopiedConversation};
-use super::new_session::{NewSession, RecordIds, time_text};
+use super::new_session::{NewSession, RecordIds, name_continued, time_text};
 
 /// The version that the log names: the one that the copies were tested with.
 const VERSION: &str = "0.171.0";
@@ -21,7 +21,7 @@ pub(super) fn write_records(conversation: &CopiedConversation, new: &NewSession<
     if let Some(branch) = &conversation.branch {
         meta["git"] = json!({ "branch": branch });
     }
-    new.name_continued(&mut meta, &conversation.session_id);
+    name_continued(&mut meta, &conversation.session_id);
     let mut log = Log { ids: RecordIds::default(), records: Vec::new() };
     log.push(new.now, "session_meta", meta);
 

@@ -1,22 +1,22 @@
 //! Writes a conversation as a log of Gemini CLI (docs/formats.md#gemini-cli).
 
+use ingest::relocate::hash_of_folder;
 use serde_json::{Value, json};
-use sha2::{Digest as _, Sha256};
 
 use super::conversation::{CopiedContent, CopiedConversation};
-use super::new_session::{NewSession, RecordIds, time_text};
+use super::new_session::{NewSession, RecordIds, name_continued, time_text};
 
 /// Returns the records of the log.
 pub(super) fn write_records(conversation: &CopiedConversation, new: &NewSession<'_>) -> Vec<Value> {
     let now = time_text(new.now);
     let mut header = json!({
         "sessionId": new.id,
-        "projectHash": project_hash(new.folder),
+        "projectHash": hash_of_folder(new.folder),
         "startTime": now,
         "lastUpdated": now,
         "kind": "main",
     });
-    new.name_continued(&mut header, &conversation.session_id);
+    name_continued(&mut header, &conversation.session_id);
     let mut records = vec![header];
     let mut ids = RecordIds::default();
     for part in &conversation.parts {
@@ -53,10 +53,4 @@ pub(super) fn write_records(conversation: &CopiedConversation, new: &NewSession<
     }
     records.push(json!({ "$set": { "summary": conversation.title, "lastUpdated": now } }));
     records
-}
-
-/// Returns the hash by which a log names its folder.
-fn project_hash(folder: &str) -> String {
-    let hash = Sha256::digest(folder.as_bytes());
-    hash.iter().map(|byte| format!("{byte:02x}")).collect()
 }

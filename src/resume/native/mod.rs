@@ -19,16 +19,16 @@ use std::process::{Command, Stdio};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use ingest::provider::format::AgentFolders;
+use ingest::relocate::LogPlace;
 use schemas::{ErrorCode, Provider, ToolError};
 use serde_json::Value;
 
 use self::conversation::CopiedConversation;
 pub(crate) use self::conversation::read_conversation;
 use self::new_session::{NewSession, new_uuid};
-use self::place::LogPlace;
+use self::place::place_new_log;
 use super::{AgentCommand, ResumedSession};
-use crate::files::leftovers::create_temporary;
-use crate::files::restore::create_private_dirs;
+use crate::files::restore::write_new_file;
 use base::sanitize::clean_text;
 
 /// Maximum length in characters of what an agent says when its import fails.
@@ -36,10 +36,8 @@ const MAX_ERROR_CHARS: usize = 500;
 
 /// A session of another agent that is ready to be written.
 pub(crate) struct NativeCopy {
-    /// The file that is written; `None` if the agent itself imports the session.
-    pub(crate) file: Option<PathBuf>,
-    /// A file that says whose the folder of the log is, if that is new.
-    marker: Option<(PathBuf, String)>,
+    /// Where the session is written; `None` if the agent itself imports it.
+    place: Option<LogPlace>,
     text: String,
     /// The command that resumes the session.
     pub(crate) command: AgentCommand,
@@ -68,22 +66,24 @@ pub(crate) fn prepare_copy(
     let lines = |write: fn(&CopiedConversation, &NewSession<'_>) -> Vec<Value>| {
         json_lines(&write(conversation, &new))
     };
-    let (place, text) = if agent == Provider::Claude {
-        (place::claude_file(folders, &new), lines(claude::write_records))
+    let text = if agent == Provider::Claude {
+        lines(claude::write_records)
     } else if agent == Provider::Codex {
-        (place::codex_file(folders, &new), lines(codex::write_records))
+        lines(codex::write_records)
     } else if agent == Provider::Gemini {
-        (place::gemini_file(folders, &new), lines(gemini::write_records))
+        lines(gemini::write_records)
     } else if agent == Provider::Pi {
-        (place::pi_file(folders, &new), lines(pi::write_records))
+        lines(pi::write_records)
     } else if is_imported {
-        (Ok(LogPlace::default()), opencode::write_document(conversation, &new).to_string())
+        opencode::write_document(conversation, &new).to_string()
     } else {
         return Err(cannot_copy(format!(
             "--native writes sessions of claude, codex, gemini, opencode and pi, not of {agent}. Without it, the session is handed over"
         )));
     };
-    let LogPlace { file, marker } = place.map_err(cannot_copy)?;
+    let place = place_new_log(agent, &new, folders).map_err(|reason| {
+        cannot_copy(format!("The session cannot be copied: {reason}. Use --folder DIR"))
+    })?;
     let command = AgentCommand::resume(ResumedSession {
         session_id: &new.id,
         provider: agent,
@@ -93,20 +93,32 @@ pub(crate) fn prepare_copy(
         is_log_gone: false,
     })?;
     let command = AgentCommand { folder: Some(folder.clone()), ..command };
-    Ok(NativeCopy { file, marker, text, command })
+    Ok(NativeCopy { place, text, command })
 }
 
 impl NativeCopy {
+    /// Returns the file that is written.
+    pub(crate) fn file(&self) -> Option<&Path> {
+        self.place.as_ref().map(|place| place.path.as_path())
+    }
+
     /// Writes the session, or has the agent import it: `program` is the path of its program.
     ///
     /// # Errors
     /// Fails if the file cannot be written or exists, or if the agent does not import the session.
     pub(crate) fn write(&self, program: &Path) -> Result<(), ToolError> {
-        let Some(file) = &self.file else { return self.import(program) };
-        if let Some((path, folder)) = &self.marker {
-            write_new(path, folder).map_err(|error| cannot_write(path, &error))?;
+        let Some(LogPlace { path, marker }) = &self.place else { return self.import(program) };
+        let marker = marker.as_ref().map(|(path, text)| (path, text));
+        for (path, text) in marker.into_iter().chain([(path, &self.text)]) {
+            let shown = clean_text(&path.to_string_lossy());
+            let write = |out: &mut dyn io::Write| {
+                let written = out.write_all(text.as_bytes()).map(|()| text.len() as u64);
+                written.map_err(|error| format!("{shown} cannot be written: {error}"))
+            };
+            write_new_file(path, &shown, SystemTime::now(), write)
+                .map_err(|reason| cannot_copy(reason).with_path(path))?;
         }
-        write_new(file, &self.text).map_err(|error| cannot_write(file, &error))
+        Ok(())
     }
 
     /// Runs the agent's own import on a temporary file.
@@ -126,7 +138,9 @@ impl NativeCopy {
         if let Some(folder) = &self.command.folder {
             command.current_dir(folder);
         }
-        let output = command.output().map_err(|error| cannot_write(program, &error))?;
+        let output = command.output().map_err(|error| {
+            cannot_copy(format!("{} cannot be run: {error}", program.display()))
+        })?;
         if output.status.success() {
             return Ok(());
         }
@@ -146,28 +160,9 @@ fn real_folder(folder: &Path) -> PathBuf {
     if cfg!(windows) { absolute } else { fs::canonicalize(&absolute).unwrap_or(absolute) }
 }
 
-/// Writes a file that does not exist in one step, with its folders.
-fn write_new(path: &Path, text: &str) -> io::Result<()> {
-    let folder = path.parent().unwrap_or(Path::new("."));
-    create_private_dirs(folder)?;
-    let mut copy = create_temporary(folder)?;
-    copy.write_all(text.as_bytes())?;
-    copy.as_file().sync_all()?;
-    copy.persist_noclobber(path).map_err(|error| error.error)?;
-    Ok(())
-}
-
 /// Returns records as lines.
 fn json_lines(records: &[Value]) -> String {
     records.iter().map(|record| format!("{record}\n")).collect()
-}
-
-fn cannot_write(path: &Path, error: &io::Error) -> ToolError {
-    let message = format!(
-        "The session cannot be written to {}: {error}. Check the folder, then run the command again",
-        path.display()
-    );
-    cannot_copy(message).with_path(path)
 }
 
 fn cannot_copy(message: String) -> ToolError {

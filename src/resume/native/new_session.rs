@@ -18,12 +18,9 @@ pub(super) struct NewSession<'a> {
     pub(super) now: i64,
 }
 
-impl NewSession<'_> {
-    /// Names the session that this one continues in its first record.
-    #[expect(clippy::unused_self, reason = "a record of this session")]
-    pub(super) fn name_continued(&self, record: &mut Value, session_id: &str) {
-        record[CONTINUES_FIELD] = session_id.into();
-    }
+/// Names the session that a new one continues in the first record of the new one.
+pub(super) fn name_continued(record: &mut Value, session_id: &str) {
+    record[CONTINUES_FIELD] = session_id.into();
 }
 
 /// The ids of records, which name the records that they are copies of.

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::conversation::{CopiedContent, CopiedConversation};
-use super::new_session::{NewSession, RecordIds, time_text};
+use super::new_session::{NewSession, RecordIds, name_continued, time_text};
 
 /// The version of the format.
 const VERSION: u8 = 3;
@@ -17,7 +17,7 @@ pub(super) fn write_records(conversation: &CopiedConversation, new: &NewSession<
         "timestamp": time_text(new.now),
         "cwd": new.folder,
     });
-    new.name_continued(&mut header, &conversation.session_id);
+    name_continued(&mut header, &conversation.session_id);
     let mut log = Log { conversation, ids: RecordIds::default(), entries: vec![header] };
     for part in &conversation.parts {
         let (id, time) = (part.identity, part.time);

@@ -29,6 +29,7 @@ use self::target::{GLIBC_MINOR, Target, needed_glibc};
 use crate::cargo::Cargo;
 use crate::failure::{Result, TaskFailure};
 use crate::options::TaskOptions;
+use crate::scratch::create_scratch;
 use crate::shell;
 use crate::zig::{self, Zig};
 
@@ -186,8 +187,10 @@ fn pack_archive(release: &Release) -> Result<Artifact> {
 
 /// Asks the program for its tools.
 fn read_tools(program: &Path) -> Result<Value> {
+    // The user's own store may be one that this program does not read.
+    let scratch = create_scratch(&std::env::temp_dir())?;
     let mut command = Command::new(program);
-    command.args(["tools", "--json"]);
+    command.args(["tools", "--json", "--store"]).arg(scratch.path().join("store"));
     shell::read_json(command)
 }
 

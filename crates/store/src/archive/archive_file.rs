@@ -41,7 +41,7 @@ pub struct LogOrigin {
 }
 
 /// A file of which the archive has the content.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ArchivedFile {
     /// The path, without the extension of a compression.
     pub path: String,

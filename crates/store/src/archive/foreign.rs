@@ -9,7 +9,7 @@ use schemas::Provider;
 use super::archive_file::{ArchiveChange, ArchivedFile, LogOrigin};
 use super::content::{ContentForm, pack_bytes};
 use super::keep::rules_of;
-use super::names::{ARCHIVE_FILE, KeepLogs};
+use super::names::KeepLogs;
 use crate::damage::Verify;
 use crate::error::StoreError;
 use crate::lake::keys::LAKE_PATH;
@@ -62,15 +62,10 @@ impl StoreWriter {
     /// # Errors
     /// Fails if the archive cannot be read or written.
     pub fn remove_foreign_logs(&self, sessions: &HashSet<String>) -> Result<(), StoreError> {
-        if sessions.is_empty() || std::fs::symlink_metadata(self.dir.join(ARCHIVE_FILE)).is_err() {
+        if sessions.is_empty() {
             return Ok(());
         }
-        let (archive, files) = self.open_whole_archive(Verify::All)?;
-        let is_removed =
-            |file: &ArchivedFile| file.origin.is_some() && sessions.contains(&file.session_id);
-        let removed = files.iter().filter(|(_, file)| is_removed(file));
-        archive.remove(&removed.map(|(id, _)| *id).collect::<Vec<_>>())?;
-        archive.erase_deleted()
+        self.remove_files(&|file| file.origin.is_some() && sessions.contains(&file.session_id))
     }
 }
 
@@ -95,19 +90,13 @@ impl ForeignLog<'_> {
                 source_modified_us: file.modified_us,
                 source_size: length,
                 consumed: length,
-                head_hash: 0,
-                tail_hash: 0,
-                frames: 0,
-                last_start: 0,
-                end: 0,
-                packed_bytes: 0,
-                last_packed_bytes: 0,
                 origin: Some(LogOrigin {
                     object: self.object.to_owned(),
                     below: file.below.clone(),
                     folder: self.log.folder.clone(),
                     repository: self.log.repository.clone(),
                 }),
+                ..ArchivedFile::default()
             };
             changes.push(ArchiveChange { id: None, kept_frames: 0, frames, file }.with_sums(None));
         }

@@ -242,17 +242,23 @@ impl StoreWriter {
         &self,
         is_removed: &dyn Fn(&str) -> bool,
     ) -> Result<(), StoreError> {
+        self.remove_files(&|file| is_removed(&file.session_id))
+    }
+
+    /// Removes files from the archive, so that no byte of them stays.
+    pub(super) fn remove_files(
+        &self,
+        is_removed: &dyn Fn(&ArchivedFile) -> bool,
+    ) -> Result<(), StoreError> {
         if std::fs::symlink_metadata(self.dir.join(ARCHIVE_FILE)).is_err() {
             return Ok(());
         }
         let (archive, files) = self.open_whole_archive(Verify::All)?;
-        let removed = files.iter().filter(|(_, file)| is_removed(&file.session_id));
+        let removed = files.iter().filter(|(_, file)| is_removed(file));
         archive.remove(&removed.map(|(id, _)| *id).collect::<Vec<_>>())?;
         archive.erase_deleted()
     }
-}
 
-impl StoreWriter {
     /// Opens the archive, which is created if there is none, and reads its list of files. One in which
     /// damage is found is replaced by one with the files that are whole.
     pub(super) fn open_whole_archive(
@@ -449,12 +455,7 @@ impl OutdatedLog<'_> {
             consumed: consumed.cast_signed(),
             head_hash,
             tail_hash,
-            frames: 0,
-            last_start: 0,
-            end: 0,
-            packed_bytes: 0,
-            last_packed_bytes: 0,
-            origin: None,
+            ..ArchivedFile::default()
         };
         let before = known.map(|(_, file)| file).filter(|_| kept_frames > 0);
         let id = known.map(|(id, _)| *id);
@@ -491,12 +492,7 @@ impl OutdatedLog<'_> {
             consumed: length.cast_signed(),
             head_hash,
             tail_hash,
-            frames: 0,
-            last_start: 0,
-            end: 0,
-            packed_bytes: 0,
-            last_packed_bytes: 0,
-            origin: None,
+            ..ArchivedFile::default()
         };
         let id = self.known.get(path).map(|(id, _)| *id);
         Ok(Some(ArchiveChange { id, kept_frames: 0, frames, file }.with_sums(None)))

@@ -91,12 +91,16 @@ impl StoreWriter {
         for LogCopies { local, imported } in snapshot.logs_of_several_machines()?.into_values() {
             for (at, path) in local {
                 let session = &snapshot.sessions()[at];
+                let is_shorter =
+                    |other: &&usize| snapshot.sessions()[**other].events <= session.events;
+                let mut others = imported.iter().filter(is_shorter).peekable();
+                if others.peek().is_none() {
+                    continue;
+                }
                 let own = EventHistory::of_session(&snapshot, at)?;
-                for other_at in &imported {
+                for other_at in others {
                     let other = &snapshot.sessions()[*other_at];
-                    let is_longer = other.events > session.events;
-                    if is_longer || !own.contains(&EventHistory::of_session(&snapshot, *other_at)?)
-                    {
+                    if !own.contains(&EventHistory::of_session(&snapshot, *other_at)?) {
                         continue;
                     }
                     removed.insert(other.id().to_owned());

@@ -7,14 +7,12 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
-use arrow::array::{
-    Array, AsArray, BooleanArray, Int64Array, RecordBatch, StringArray, TimestampMicrosecondArray,
-};
+use arrow::array::{BooleanArray, Int64Array, RecordBatch, StringArray, TimestampMicrosecondArray};
 use schemas::table::EventColumn;
 use xxhash_rust::xxh3::{Xxh3Default, xxh3_64};
 
 use crate::error::StoreError;
-use crate::segment::event_reader::column_of;
+use crate::segment::event_reader::{flag_column, number_column, text_column, value_at};
 use crate::session_events::ALL_EVENTS;
 use crate::snapshot::Snapshot;
 
@@ -67,20 +65,20 @@ struct ComparedColumns<'b> {
 impl<'b> ComparedColumns<'b> {
     fn new(batch: &'b RecordBatch) -> Self {
         Self {
-            types: find_texts(batch, EventColumn::EventType),
-            times: column_of(batch, EventColumn::Timestamp).and_then(|it| it.as_primitive_opt()),
-            calls: find_texts(batch, EventColumn::ToolCallId),
-            requests: find_texts(batch, EventColumn::RequestId),
-            replays: column_of(batch, EventColumn::IsReplay).and_then(|it| it.as_boolean_opt()),
-            offsets: find_numbers(batch, EventColumn::SourceOffset),
-            lengths: find_numbers(batch, EventColumn::SourceLength),
+            types: text_column(batch, EventColumn::EventType),
+            times: number_column(batch, EventColumn::Timestamp),
+            calls: text_column(batch, EventColumn::ToolCallId),
+            requests: text_column(batch, EventColumn::RequestId),
+            replays: flag_column(batch, EventColumn::IsReplay),
+            offsets: number_column(batch, EventColumn::SourceOffset),
+            lengths: number_column(batch, EventColumn::SourceLength),
         }
     }
 
     /// Reads the event in a row. `counts` has the number of events before it of each type and time.
     fn read_event(&self, row: usize, counts: &mut HashMap<u64, u64>) -> ComparedEvent {
-        let kind = text_at(self.types, row).unwrap_or_default();
-        let time = self.times.filter(|times| times.is_valid(row)).map(|times| times.value(row));
+        let kind = value_at(self.types, row).unwrap_or_default();
+        let time = value_at(self.times, row);
         let mut in_log = Xxh3Default::new();
         in_log.update(kind.as_bytes());
         in_log.update(&time.unwrap_or_default().to_le_bytes());
@@ -92,24 +90,12 @@ impl<'b> ComparedColumns<'b> {
             place.update(&numbers.value(row).to_le_bytes());
         }
         let in_copy = time.map(|time| {
-            let ids = (text_at(self.calls, row), text_at(self.requests, row));
+            let ids = (value_at(self.calls, row), value_at(self.requests, row));
             xxh3_64(format!("{kind} {time} {ids:?}").as_bytes())
         });
-        let is_replay = self.replays.is_some_and(|replays| replays.value(row));
+        let is_replay = value_at(self.replays, row).unwrap_or_default();
         ComparedEvent { in_log: in_log.digest(), place: place.digest(), in_copy, is_replay }
     }
-}
-
-fn find_texts(batch: &RecordBatch, column: EventColumn) -> Option<&StringArray> {
-    column_of(batch, column)?.as_string_opt()
-}
-
-fn find_numbers(batch: &RecordBatch, column: EventColumn) -> Option<&Int64Array> {
-    column_of(batch, column)?.as_primitive_opt()
-}
-
-fn text_at(texts: Option<&StringArray>, row: usize) -> Option<&str> {
-    texts.filter(|texts| texts.is_valid(row)).map(|texts| texts.value(row))
 }
 
 impl EventHistory {

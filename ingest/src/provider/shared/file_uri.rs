@@ -1,6 +1,6 @@
 //! Reads the path out of a `file:` URI, as editors write it, and writes one.
 
-use percent_encoding::percent_decode_str;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 
 /// Schemes of URIs whose path is that of a file: on this machine, and on one that an editor is
 /// connected to.
@@ -20,16 +20,12 @@ pub(crate) fn file_uri_path(uri: &str) -> Option<String> {
 
 /// Returns the URI of a path of any system.
 pub(crate) fn to_file_uri(path: &str) -> String {
+    const ESCAPES: &AsciiSet =
+        &NON_ALPHANUMERIC.remove(b'/').remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+
     let path = path.replace('\\', "/");
-    let mut uri = String::from(if path.starts_with('/') { "file://" } else { "file:///" });
-    for byte in path.bytes() {
-        if byte.is_ascii_alphanumeric() || b"/-._~".contains(&byte) {
-            uri.push(char::from(byte));
-        } else {
-            uri.push_str(&format!("%{byte:02X}"));
-        }
-    }
-    uri
+    let root = if path.starts_with('/') { "" } else { "/" };
+    format!("file://{root}{}", utf8_percent_encode(&path, ESCAPES))
 }
 
 #[cfg(test)]
