@@ -250,7 +250,7 @@ fn fetch_duckdb(root: &Path, options: TaskOptions) -> Result<()> {
     if options.bundled {
         return Err(TaskFailure::usage("with --bundled there is nothing to fetch"));
     }
-    duckdb::fetch_library(root).map(|_| ())
+    duckdb::choose_lane(root, false).map(|_| ())
 }
 
 fn build_workspace(root: &Path, options: TaskOptions) -> Result<()> {

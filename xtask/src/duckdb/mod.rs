@@ -1,4 +1,8 @@
 //! Gets DuckDB: fetches the prebuilt library if there is one, or decides to compile it.
+//!
+//! How it is linked stands in a file that .cargo/config.toml includes. The build script of
+//! libduckdb-sys would do the same, but it can also download DuckDB, and what it needs for that is a
+//! seventh of what the program takes to compile.
 
 #[cfg(test)]
 mod tests;
@@ -9,14 +13,23 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use serde_json::Value;
+
 use crate::digest;
 use crate::failure::{Result, TaskFailure};
 use crate::lock::{self, Pin, Platform};
 use crate::npm::{self, NpmAnswer};
 use crate::scratch::create_scratch;
+use crate::shell::read_json;
 
 pub(crate) const LICENCE: &str = "LICENSE.duckdb";
 const STAMP: &str = "stamp";
+
+/// The settings for cargo that .cargo/config.toml includes, if they exist.
+const LINK_SETTINGS: &str = "link.toml";
+
+/// The declarations of DuckDB's functions, by the name under which libduckdb-sys includes them.
+const BINDINGS: &str = "bindgen.rs";
 
 /// The origin of DuckDB in a build.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,8 +40,72 @@ pub(crate) enum Lane {
     Bundled,
 }
 
-/// Chooses the lane for a build, and fetches the library if it is to be linked.
+/// Chooses the lane for a build, fetches the library if it is to be linked, and tells cargo.
 pub(crate) fn choose_lane(root: &Path, bundled: bool) -> Result<Lane> {
+    let lane = find_lane(root, bundled)?;
+    let settings = library_directory(root).join(LINK_SETTINGS);
+    // On Windows, and for what is compiled from source, the build script does it.
+    let (Lane::Prebuilt(library), Some(triple)) = (&lane, host_triple()) else {
+        return match fs::remove_file(&settings) {
+            Err(error) if error.kind() != ErrorKind::NotFound => {
+                Err(TaskFailure::io("remove", &settings)(error))
+            }
+            Ok(()) | Err(_) => Ok(lane),
+        };
+    };
+    fs::create_dir_all(library_directory(root)).map_err(TaskFailure::io("make", &settings))?;
+    update_file(&settings.with_file_name(BINDINGS), &read_bindings(root, &triple)?)?;
+    update_file(&settings, &link_settings(&triple, library, &library_directory(root)))?;
+    Ok(lane)
+}
+
+/// Returns the name in Rust of the platform that xtask was built for, if it links a prebuilt library.
+fn host_triple() -> Option<String> {
+    let system = match std::env::consts::OS {
+        "linux" if cfg!(target_env = "musl") => "unknown-linux-musl",
+        "linux" => "unknown-linux-gnu",
+        "macos" => "apple-darwin",
+        _ => return None,
+    };
+    Some(format!("{}-{system}", std::env::consts::ARCH))
+}
+
+/// Returns the settings with which cargo links the library instead of running the build script of the
+/// crate that has `links = "duckdb"`.
+fn link_settings(triple: &str, library: &Path, bindings: &Path) -> String {
+    let quoted = |path: &Path| Value::from(path.to_string_lossy());
+    format!(
+        "# Written by `cargo xtask`.\n[target.{triple}.duckdb]\nrustc-link-lib = [\"dylib=duckdb\"]\n\
+         rustc-link-search = [{}]\nrustc-env = {{ OUT_DIR = {} }}\n",
+        quoted(library),
+        quoted(bindings)
+    )
+}
+
+/// Reads the declarations that libduckdb-sys has for the pinned version.
+fn read_bindings(root: &Path, triple: &str) -> Result<String> {
+    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or("cargo".into()));
+    cargo.args(["metadata", "--format-version", "1", "--filter-platform", triple]);
+    cargo.current_dir(root);
+    let metadata = read_json(cargo)?;
+    let packages = metadata["packages"].as_array();
+    let found = packages.into_iter().flatten().find(|one| one["name"] == "libduckdb-sys");
+    let manifest = found.and_then(|package| package["manifest_path"].as_str());
+    let manifest = manifest
+        .ok_or_else(|| TaskFailure::step("`cargo metadata` does not name libduckdb-sys"))?;
+    let path = Path::new(manifest).with_file_name("src").join("bindgen_bundled_version.rs");
+    fs::read_to_string(&path).map_err(TaskFailure::io("read", &path))
+}
+
+/// Writes a file, unless it has this text: cargo compiles again what depends on a newer file.
+fn update_file(path: &Path, text: &str) -> Result<()> {
+    if fs::read_to_string(path).is_ok_and(|known| known == text) {
+        return Ok(());
+    }
+    fs::write(path, text).map_err(TaskFailure::io("write", path))
+}
+
+fn find_lane(root: &Path, bundled: bool) -> Result<Lane> {
     if bundled {
         return Ok(Lane::Bundled);
     }
@@ -50,7 +127,7 @@ pub(crate) fn choose_lane(root: &Path, bundled: bool) -> Result<Lane> {
 
 /// Puts the pinned library into target/duckdb, if it is not there yet. The lane is `Bundled` if
 /// there is no library for this platform or it cannot be fetched.
-pub(crate) fn fetch_library(root: &Path) -> Result<Lane> {
+fn fetch_library(root: &Path) -> Result<Lane> {
     let directory = library_directory(root);
     let source = LibrarySource {
         pins: lock::read_pins(root)?,

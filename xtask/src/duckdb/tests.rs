@@ -3,6 +3,7 @@
 #![cfg(unix)]
 
 use std::os::unix::fs::PermissionsExt;
+use std::time::SystemTime;
 
 use super::*;
 
@@ -145,4 +146,34 @@ fn without_npm_or_network_or_line_there_is_no_library() {
     bench.pin.package = "@duckdb/node-bindings-other".to_owned();
     assert!(no(bench.fetch(Some(NOT_ASKED))).contains("has no line for"));
     assert!(bench.files().is_empty());
+}
+
+#[test]
+fn cargo_reads_how_the_library_is_linked() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    let config = fs::read_to_string(root.join(".cargo/config.toml")).unwrap();
+    assert!(config.contains(&format!("../target/duckdb/{LINK_SETTINGS}")), "{config}");
+    let text = link_settings("TRIPLE", Path::new("/a 'b'/lib"), Path::new("/c"));
+    for line in [
+        "[target.TRIPLE.duckdb]",
+        "rustc-link-search = [\"/a 'b'/lib\"]",
+        "rustc-env = { OUT_DIR = \"/c\" }",
+    ] {
+        assert!(text.lines().any(|found| found == line), "{text}");
+    }
+    let bindings = read_bindings(root, &host_triple().unwrap()).unwrap();
+    assert!(bindings.contains("pub fn duckdb_open("));
+}
+
+#[test]
+fn a_file_that_is_up_to_date_is_not_written() {
+    let scratch = create_scratch(&std::env::temp_dir()).unwrap();
+    let path = scratch.path().join(BINDINGS);
+    update_file(&path, "one").unwrap();
+    let before = SystemTime::UNIX_EPOCH;
+    fs::File::options().write(true).open(&path).unwrap().set_modified(before).unwrap();
+    update_file(&path, "one").unwrap();
+    assert_eq!(fs::metadata(&path).unwrap().modified().unwrap(), before);
+    update_file(&path, "two").unwrap();
+    assert_ne!(fs::metadata(&path).unwrap().modified().unwrap(), before);
 }
