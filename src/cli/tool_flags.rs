@@ -133,7 +133,10 @@ fn create_arg(argument: &str, property: &Value) -> Arg {
     let arg = Arg::new(argument.to_owned()).value_name(value_name(argument, property));
     let arg = match property["type"].as_str() {
         Some("boolean") => return arg.action(ArgAction::SetTrue),
-        Some("integer") => return arg.value_parser(value_parser!(u32)),
+        // A number below 0 is no flag, but no valid value either.
+        Some("integer") => {
+            return arg.value_parser(value_parser!(u32)).allow_negative_numbers(true);
+        }
         // The words of a query need no quotes.
         _ if is_list || argument == "query" => arg.action(ArgAction::Append),
         _ => arg,

@@ -2,6 +2,7 @@
 //! is wrong, and what to do next.
 
 use std::ffi::OsString;
+use std::num::ParseIntError;
 
 use base::shell_word::shell_word;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
@@ -37,6 +38,8 @@ pub(super) fn describe_wrong_usage(
         }
         ErrorKind::MissingRequiredArgument => describe_missing(command?, &name, error)?,
         ErrorKind::InvalidValue => describe_invalid_value(&name, error, &words)?,
+        ErrorKind::ValueValidation => describe_refused_value(&name, error)?,
+        ErrorKind::ArgumentConflict => describe_conflict(&name, error)?,
         ErrorKind::InvalidSubcommand => {
             let word = text_of(error, ContextKind::InvalidSubcommand)?;
             return Some(describe_unknown_command(program, arguments, word));
@@ -165,6 +168,38 @@ fn describe_invalid_value(
     Some((message, format!("{flag} takes {}", valid.join(", "))))
 }
 
+/// Names the value, and why its parser refused it.
+fn describe_refused_value(name: &str, error: &clap::Error) -> Option<(String, String)> {
+    let argument = text_of(error, ContextKind::InvalidArg)?;
+    let flag = argument.split(' ').next().unwrap_or(argument);
+    let value = text_of(error, ContextKind::InvalidValue)?;
+    let cause = std::error::Error::source(error)?;
+    let message = if cause.is::<ParseIntError>() {
+        format!("{flag}: {} is not a whole number from 0 on", shell_word(value))
+    } else if cause.to_string().contains(value) {
+        format!("{flag}: {cause}")
+    } else {
+        format!("{flag}: {} is not valid: {cause}", shell_word(value))
+    };
+    Some((message, format!("`sessions {name} --help` describes it")))
+}
+
+/// Names the two arguments that cannot stand together.
+fn describe_conflict(name: &str, error: &clap::Error) -> Option<(String, String)> {
+    let argument = text_of(error, ContextKind::InvalidArg)?;
+    let prior = match error.get(ContextKind::PriorArg)? {
+        ContextValue::String(prior) => prior.clone(),
+        ContextValue::Strings(prior) => prior.join(" or "),
+        _ => return None,
+    };
+    let message = if prior == argument {
+        format!("{argument} is given twice")
+    } else {
+        format!("{argument} cannot be given together with {prior}")
+    };
+    Some((message, format!("`sessions {name} --help` describes the flags")))
+}
+
 fn text_of(error: &clap::Error, kind: ContextKind) -> Option<&str> {
     match error.get(kind) {
         Some(ContextValue::String(text)) => Some(text),
@@ -207,6 +242,11 @@ mod tests {
             ),
             ("list --agent", "--agent needs a value: `--agent <PROVIDER>`", "list --help"),
             ("list --sort", "--sort needs a value: `--sort <SORT>`", "list --help"),
+            ("list --limit five", "--limit: five is not a whole number", "list --help"),
+            ("list --limit -5", "--limit: -5 is not", "list --help"),
+            ("usage --limit 0", "--limit: 0 is not in 1..=500", "usage --help"),
+            ("usage week --by day", "cannot be given together with --by", "usage --help"),
+            ("list --limit 3 --limit 4", "--limit <N> is given twice", "list --help"),
             ("serach x", "serach is not a command", "`sessions search`"),
             ("lake compact", "`sessions lake compact` needs <DEST>", "`sessions lake compact /mnt"),
         ] {
