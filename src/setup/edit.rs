@@ -9,7 +9,7 @@ use jsonc_parser::cst::{CstInputValue, CstObject, CstRootNode};
 use serde_json::Value;
 use toml_edit::{Array, DocumentMut, Item, Table};
 
-use super::entry::{SERVER_NAME, ServerEntry};
+use super::entry::{SERVER_NAME, ServerEntry, has_value};
 use super::yaml::{add_to_yaml, remove_from_yaml};
 
 /// Edits a text without what editors on Windows add and the parsers do not expect: a byte order mark, and
@@ -99,7 +99,9 @@ fn add_to_json(text: &str, entry: &ServerEntry) -> Result<String, String> {
                 .ok_or_else(|| format!("'{SERVER_NAME}' in it is not an object"))?;
             for (name, value) in &entry.fields {
                 match known.get(name) {
-                    Some(field) if field.to_serde_value().as_ref() == Some(value) => {}
+                    Some(field)
+                        if field.to_serde_value().is_some_and(|known| has_value(&known, value)) => {
+                    }
                     Some(field) => field.set_value(to_cst_value(value)),
                     None => {
                         known.append(name, to_cst_value(value));
@@ -162,7 +164,7 @@ fn add_to_toml(text: &str, entry: &ServerEntry) -> Result<String, String> {
         item.as_table_like_mut().ok_or_else(|| format!("'{SERVER_NAME}' in it is not a table"))?;
     for (name, value) in &entry.fields {
         // Values that are already correct keep their formatting and their comments.
-        if table.get(name).is_some_and(|known| has_value(known, value)) {
+        if table.get(name).and_then(to_json).is_some_and(|known| has_value(&known, value)) {
             continue;
         }
         if let Some(value) = to_toml_item(value) {
@@ -188,16 +190,12 @@ pub(crate) fn exclude_folders(text: &str, patterns: &[String]) -> Result<String,
     Ok(document.to_string())
 }
 
-/// Returns true if an item of TOML has this value.
-fn has_value(item: &Item, value: &Value) -> bool {
-    match (value, item.as_array()) {
-        (Value::Array(values), Some(items)) => {
-            items.iter().map(toml_edit::Value::as_str).eq(values.iter().map(Value::as_str))
-        }
-        (Value::String(text), None) => item.as_str() == Some(text),
-        (Value::Bool(value), None) => item.as_bool() == Some(*value),
-        _ => false,
+/// Converts an item of TOML; `None` for kinds of values that no setting of the server has.
+fn to_json(item: &Item) -> Option<Value> {
+    if let Some(items) = item.as_array() {
+        return Some(items.iter().map(toml_edit::Value::as_str).collect());
     }
+    item.as_str().map(Value::from).or_else(|| item.as_bool().map(Value::from))
 }
 
 /// Converts a value to TOML; `None` for kinds of values that no setting of the server has.
@@ -300,6 +298,29 @@ mod tests {
             assert!(after.contains(line), "{line}: {after}");
         }
         assert_eq!(added_to("a.toml", &after, "mcp_servers").as_ref(), Ok(&after), "twice");
+    }
+
+    #[test]
+    fn arguments_that_the_user_added_stay() {
+        for (name, table, before) in [
+            (
+                "a.json",
+                "mcpServers",
+                r#"{"mcpServers":{"sessions":{"command":"/opt/sessions","args":["mcp","--profile","memory"]}}}"#,
+            ),
+            (
+                "a.toml",
+                "mcp_servers",
+                "[mcp_servers.sessions]\ncommand = \"/opt/sessions\"\nargs = [\"mcp\", \"--profile\", \"memory\"]\n",
+            ),
+            (
+                "a.yaml",
+                "extensions",
+                "extensions:\n  sessions:\n    command: \"/opt/sessions\"\n    args: [\"mcp\", \"--profile\", \"memory\"]\n",
+            ),
+        ] {
+            assert_eq!(added_to(name, before, table).as_deref(), Ok(before), "{name}");
+        }
     }
 
     #[test]

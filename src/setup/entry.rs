@@ -12,3 +12,12 @@ pub(super) struct ServerEntry {
     pub(super) table: &'static str,
     pub(super) fields: Map<String, Value>,
 }
+
+/// Returns whether a field of an existing entry has this value. Arguments that the user added at the end
+/// of a list, such as `--profile memory`, stay.
+pub(super) fn has_value(known: &Value, value: &Value) -> bool {
+    match (known, value) {
+        (Value::Array(known), Value::Array(values)) => known.starts_with(values),
+        (known, value) => known == value,
+    }
+}

@@ -13,7 +13,7 @@
 
 use std::ops::Range;
 
-use super::entry::{SERVER_NAME, ServerEntry};
+use super::entry::{SERVER_NAME, ServerEntry, has_value};
 
 /// Returns `text` with the entry added. The error is the reason why the text cannot take the entry.
 pub(super) fn add_to_yaml(text: &str, entry: &ServerEntry) -> Result<String, String> {
@@ -134,7 +134,8 @@ fn update_members(lines: &mut Vec<String>, at: usize, indent: usize, entry: &Ser
         while end < members.end && lines[end].starts_with(&format!("{}- ", " ".repeat(inner))) {
             end += 1;
         }
-        if without_comment(&lines[known]) != wanted {
+        let text = without_comment(&lines[known])[head.len()..].trim();
+        if !serde_json::from_str(text).is_ok_and(|known| has_value(&known, value)) {
             lines.splice(known..end, [wanted]);
         }
     }
