@@ -59,7 +59,11 @@ class Store:
             print(f"by {by}: more groups than an answer holds; not compared")
             return None
         keys = answer["data"]["group_by"]
-        return {tuple(g["group"].get(key) for key in keys): g for g in answer["data"]["groups"]}
+
+        def of_group(group, key):
+            return shown_tool(group.get(key)) if key == "tool" else group.get(key)
+
+        return {tuple(of_group(g["group"], key) for key in keys): g for g in answer["data"]["groups"]}
 
 
 # --- the logs ----------------------------------------------------------------------------------------
@@ -99,33 +103,39 @@ Result = collections.namedtuple("Result", "time tool failed ms copied")
 class Log:
     """What a log holds, whoever wrote it."""
 
-    def __init__(self, copies):
-        self.copies = copies
+    def __init__(self, copies, copied_usage):
+        self.copies, self.copied_usage = copies, copied_usage
         self.calls, self.results, self.pieces = [], [], []
         self.blocks = collections.Counter()
-        self.open = {}
+        # The calls without a result, and the results that stand before their call, by id.
+        self.open, self.early = {}, {}
         self.time = self.model = None
         self.copied = False
 
     def begin(self, offset, record):
-        self.copied = offset in self.copies
+        self.copied, self.copies_usage = offset in self.copies, offset in self.copied_usage
         self.at = instant(record.get("timestamp")) or self.time
         self.time = self.at
 
     def call(self, id, tool):
         self.calls.append(Call(self.at, tool, self.copied))
-        if id:
+        if id in self.early:
+            at = self.early.pop(id)
+            self.results[at] = self.results[at]._replace(tool=tool)
+        elif id:
             self.open.setdefault(id, []).append((tool, self.at))
 
     def result(self, id, failed, ms=None):
         waiting = self.open.get(id)
         tool, began = waiting.pop() if waiting else (None, None)
+        if id and not tool:
+            self.early.setdefault(id, len(self.results))
         if ms is None and began and self.at and self.at >= began:
             ms = int((self.at - began) / datetime.timedelta(milliseconds=1))
         self.results.append(Result(self.at, tool, failed, ms, self.copied))
 
     def usage(self, tokens, request, prompt, modes=()):
-        self.pieces.append(Piece(self.at, self.model, request, prompt, tokens, self.copied, modes))
+        self.pieces.append(Piece(self.at, self.model, request, prompt, tokens, self.copies_usage, modes))
 
 
 def number(value):
@@ -448,6 +458,11 @@ def shown_model(name):
     return name if name.startswith("claude") else f"claude-{name}"
 
 
+def shown_tool(name):
+    """Returns a tool under the name of its group: spellings that differ in case and spaces are one."""
+    return " ".join(name.lower().split()) if name else name
+
+
 def expected(logs):
     rate = rates()
     groups = collections.defaultdict(lambda: collections.defaultdict(Sums))
@@ -459,16 +474,16 @@ def expected(logs):
     for session, provider, log in logs:
         for call in log.calls:
             if not call.copied:
-                add("tool_calls", 1, tool=call.tool, day=day(call.time), session=session)
+                add("tool_calls", 1, tool=shown_tool(call.tool), day=day(call.time), session=session)
         for result in log.results:
             if result.copied:
                 continue
             told = None if result.failed is None else "failed" if result.failed else "ok"
-            keys = {"tool": result.tool, "day": day(result.time), "provider_error": (provider, told)}
+            keys = {"tool": shown_tool(result.tool), "day": day(result.time), "provider_error": (provider, told)}
             add("tool_results", 1, **keys)
             add("tool_errors", int(result.failed is True), **keys)
             if result.ms is not None and result.ms >= 0:
-                groups["tool"][(result.tool,)].ms.append(result.ms)
+                groups["tool"][(shown_tool(result.tool),)].ms.append(result.ms)
         for kind, count in log.blocks.items():
             add("events", count, event_type=kind)
         prompts = collections.Counter()
@@ -548,15 +563,16 @@ def main():
     different = equal = 0
     with tempfile.TemporaryDirectory(prefix="check-stats-") as scratch:
         store = Store(options.sessions.resolve(), scratch, folders)
-        copies = collections.defaultdict(set)
-        for path, offset in store.rows(
-            "SELECT DISTINCT source_path, source_offset FROM events JOIN sessions USING (session_id) WHERE is_replay"
+        copies = collections.defaultdict(lambda: (set(), set()))
+        for path, offset, is_usage in store.rows(
+            "SELECT DISTINCT source_path, source_offset, event_type = 'token_usage' "
+            "FROM events JOIN sessions USING (session_id) WHERE is_replay"
         ):
-            copies[path].add(offset)
+            copies[path][is_usage].add(offset)
         logs = []
         for path, session, provider in store.rows("SELECT source_path, session_id, provider FROM sessions"):
             if provider in readers and not path.endswith((".gz", ".zst")):
-                log = Log(copies[path])
+                log = Log(*copies[path])
                 readers[provider](pathlib.Path(path), log)
                 logs.append((session, provider, log))
         want = expected(logs)
