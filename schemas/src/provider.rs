@@ -57,6 +57,8 @@ closed_enum! {
         Continue = "continue",
         /// Aider.
         Aider = "aider",
+        /// The agent of the terminal Warp.
+        Warp = "warp",
         /// Any agent whose session was exported as a trajectory in the Agent Trajectory Interchange
         /// Format.
         Atif = "atif",

@@ -85,6 +85,7 @@ const NAMES: &[(ToolKind, &[&str])] = &[
             "editfilev2",
             "texteditor",
             "editor",
+            "applyfilediffs",
         ],
     ),
     (
@@ -150,6 +151,8 @@ const NAMES: &[(ToolKind, &[&str])] = &[
             "getterminaloutput",
             "runtests",
             "runterminalcommandv2",
+            "readshellcommandoutput",
+            "writetolongrunningshellcommand",
         ],
     ),
     (
@@ -185,6 +188,8 @@ const NAMES: &[(ToolKind, &[&str])] = &[
             "findpath",
             "globfilesearch",
             "ripgreprawsearch",
+            "fileglob",
+            "fileglobv2",
         ],
     ),
     (

@@ -142,6 +142,12 @@ pub(super) fn commands_of(agent: Provider) -> &'static AgentCommands {
             resume: Impossible("Zed resumes threads only in its window"),
             start: StartWay::Impossible,
         },
+        // Warp's own help hides `--conversation`.
+        Provider::Warp => &AgentCommands {
+            program: "warp-terminal",
+            resume: Impossible("Warp resumes conversations only in its window"),
+            start: StartWay::Impossible,
+        },
         Provider::Continue => &AgentCommands {
             program: "cn",
             resume: Impossible("Continue documents no command that resumes a session by id"),

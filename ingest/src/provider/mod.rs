@@ -37,6 +37,7 @@ pub mod retention;
 pub mod shared;
 mod vscode;
 mod vscopilot;
+mod warp;
 mod zed;
 
 use std::path::{Path, PathBuf};
@@ -69,6 +70,7 @@ pub static FORMATS: [LogFormat; Provider::ALL.len() - ALIASES.len()] = [
     zed::FORMAT,
     continuedev::FORMAT,
     aider::FORMAT,
+    warp::FORMAT,
     kimi::FORMAT,
     grok::FORMAT,
     hermes::FORMAT,

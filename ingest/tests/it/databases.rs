@@ -60,6 +60,14 @@ const DATABASES: &[SampleDatabase] = &[
             WHERE data_type = 'json'"#,
         title: None,
     },
+    SampleDatabase {
+        path: "warp/warp.sqlite",
+        session: "d58c0f31-e94b-47a6-8b20-6f13a9e27c54",
+        prompt: r#"INSERT INTO ai_queries (exchange_id, conversation_id, start_ts, input, output_status)
+            VALUES ('x', 'd58c0f31-e94b-47a6-8b20-6f13a9e27c54', '2026-10-31 09:00:00',
+            '[{"Query":{"text":"One more thing."}}]', '"Pending"')"#,
+        title: None,
+    },
 ];
 
 /// A copy of a sample database in a folder of its own, as its agent names the folders.
@@ -219,6 +227,15 @@ fn hostile_rows_are_kept_as_text_or_reported() {
             format!(
                 "UPDATE threads SET data = CAST('{deep}' AS BLOB) WHERE data_type = 'json';
              UPDATE threads SET data = x'28b52ffd00' WHERE data_type = 'zstd'"
+            ),
+        ),
+        (
+            "warp/warp.sqlite",
+            format!(
+                "UPDATE ai_queries SET input = '{deep}' WHERE id = 1;
+             UPDATE ai_queries SET start_ts = 7, output_status = x'ff' WHERE id = 2;
+             UPDATE agent_conversations SET conversation_data = '[7]';
+             UPDATE agent_tasks SET task = x'0affffff' WHERE id = 1"
             ),
         ),
     ];

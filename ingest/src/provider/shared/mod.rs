@@ -11,6 +11,7 @@ pub(crate) mod function_response;
 pub(crate) mod identity;
 pub mod machine_text;
 pub(crate) mod prompt;
+pub(crate) mod protobuf;
 pub(crate) mod records;
 pub(crate) mod refusal;
 pub(crate) mod shares;
