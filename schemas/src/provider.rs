@@ -59,6 +59,8 @@ closed_enum! {
         Aider = "aider",
         /// The agent of the terminal Warp.
         Warp = "warp",
+        /// Devin CLI.
+        Devin = "devin",
         /// Any agent whose session was exported as a trajectory in the Agent Trajectory Interchange
         /// Format.
         Atif = "atif",

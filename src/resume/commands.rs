@@ -142,6 +142,10 @@ pub(super) fn commands_of(agent: Provider) -> &'static AgentCommands {
             resume: Impossible("Zed resumes threads only in its window"),
             start: StartWay::Impossible,
         },
+        // Not verified in its own documentation; a public program uses it.
+        Provider::Devin => {
+            &AgentCommands { program: "devin", resume: ById(&["-r"]), start: StartWay::Impossible }
+        }
         // Warp's own help hides `--conversation`.
         Provider::Warp => &AgentCommands {
             program: "warp-terminal",

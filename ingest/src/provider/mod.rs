@@ -19,6 +19,7 @@ mod copilot;
 mod crush;
 mod cursor;
 mod cursoride;
+mod devin;
 mod droid;
 pub mod format;
 mod gemini;
@@ -71,6 +72,7 @@ pub static FORMATS: [LogFormat; Provider::ALL.len() - ALIASES.len()] = [
     continuedev::FORMAT,
     aider::FORMAT,
     warp::FORMAT,
+    devin::FORMAT,
     kimi::FORMAT,
     grok::FORMAT,
     hermes::FORMAT,

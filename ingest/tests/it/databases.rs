@@ -68,6 +68,14 @@ const DATABASES: &[SampleDatabase] = &[
             '[{"Query":{"text":"One more thing."}}]', '"Pending"')"#,
         title: None,
     },
+    SampleDatabase {
+        path: "devin/cli/sessions.db",
+        session: "quiet-lantern-4f2a",
+        prompt: r#"INSERT INTO message_nodes (session_id, node_id, parent_node_id, chat_message, created_at)
+            VALUES ('quiet-lantern-4f2a', 17, 16,
+            '{"message_id":"x","role":"user","content":"One more thing."}', 1793400000)"#,
+        title: Some("UPDATE sessions SET title = 'Another title' WHERE id = 'quiet-lantern-4f2a'"),
+    },
 ];
 
 /// A copy of a sample database in a folder of its own, as its agent names the folders.
@@ -230,6 +238,15 @@ fn hostile_rows_are_kept_as_text_or_reported() {
             ),
         ),
         (
+            "devin/cli/sessions.db",
+            format!(
+                "UPDATE message_nodes SET chat_message = '{deep}' WHERE node_id = 1;
+             UPDATE message_nodes SET chat_message = '[]', node_id = 99 WHERE node_id = 2;
+             UPDATE message_nodes SET parent_node_id = node_id WHERE node_id = 5;
+             UPDATE subagent_heads SET chain_node_id = 9223372036854775807"
+            ),
+        ),
+        (
             "warp/warp.sqlite",
             format!(
                 "UPDATE ai_queries SET input = '{deep}' WHERE id = 1;
@@ -297,6 +314,25 @@ fn a_transcript_of_a_chat_in_the_database_is_no_second_session() {
     found.retain(|id| [chat, other].iter().any(|known| id.starts_with(known)));
     found.sort();
     assert_eq!(found, [other, chat]);
+}
+
+#[test]
+fn a_transcript_of_a_session_in_the_database_is_not_read() {
+    let sample = DATABASES.iter().find(|sample| sample.path.starts_with("devin"));
+    let (dir, path) = copy(sample.expect("a sample"));
+    let folder = path.with_file_name("transcripts");
+    fs::create_dir_all(&folder).expect("creates");
+    for id in ["quiet-lantern-4f2a", "old-lantern-77b1"] {
+        let transcript = format!(
+            r#"{{"schema_version":"ATIF-v1.7","session_id":"{id}","agent":{{"name":"devin",
+            "version":"1"}},"steps":[{{"step_id":1,"source":"user","message":"Hello"}}]}}"#
+        );
+        fs::write(folder.join(format!("{id}.json")), transcript).expect("writes");
+    }
+    let memory = Memory::default();
+    let report = memory.ingest(dir.path());
+    assert_eq!(report.files_sidecar, 1, "{report:?}");
+    assert_eq!(prompts(&memory, "old-lantern-77b1"), ["Hello"]);
 }
 
 /// A change that is not committed may be rolled back.
