@@ -61,6 +61,8 @@ closed_enum! {
         Warp = "warp",
         /// Devin CLI.
         Devin = "devin",
+        /// CodeWhale, earlier DeepSeek TUI.
+        CodeWhale = "codewhale",
         /// Any agent whose session was exported as a trajectory in the Agent Trajectory Interchange
         /// Format.
         Atif = "atif",

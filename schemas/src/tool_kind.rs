@@ -86,6 +86,7 @@ const NAMES: &[(ToolKind, &[&str])] = &[
             "texteditor",
             "editor",
             "applyfilediffs",
+            "fimedit",
         ],
     ),
     (
@@ -153,6 +154,7 @@ const NAMES: &[(ToolKind, &[&str])] = &[
             "runterminalcommandv2",
             "readshellcommandoutput",
             "writetolongrunningshellcommand",
+            "execshell",
         ],
     ),
     (
@@ -190,6 +192,7 @@ const NAMES: &[(ToolKind, &[&str])] = &[
             "ripgreprawsearch",
             "fileglob",
             "fileglobv2",
+            "grepfiles",
         ],
     ),
     (

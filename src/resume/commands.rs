@@ -146,6 +146,12 @@ pub(super) fn commands_of(agent: Provider) -> &'static AgentCommands {
         Provider::Devin => {
             &AgentCommands { program: "devin", resume: ById(&["-r"]), start: StartWay::Impossible }
         }
+        // Verified: the source of DeepSeek TUI, `deepseek resume SESSION_ID`; CodeWhale is its name now.
+        Provider::CodeWhale => &AgentCommands {
+            program: "codewhale",
+            resume: ById(&["resume"]),
+            start: StartWay::Impossible,
+        },
         // Warp's own help hides `--conversation`.
         Provider::Warp => &AgentCommands {
             program: "warp-terminal",

@@ -12,6 +12,7 @@ mod atif;
 pub mod call_arguments;
 mod claude;
 mod cline;
+mod codewhale;
 mod codex;
 mod continuedev;
 pub mod copied;
@@ -73,6 +74,7 @@ pub static FORMATS: [LogFormat; Provider::ALL.len() - ALIASES.len()] = [
     aider::FORMAT,
     warp::FORMAT,
     devin::FORMAT,
+    codewhale::FORMAT,
     kimi::FORMAT,
     grok::FORMAT,
     hermes::FORMAT,

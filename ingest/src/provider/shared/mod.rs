@@ -2,6 +2,7 @@
 
 pub(crate) mod agents;
 pub(crate) mod arguments;
+pub(crate) mod blocks;
 pub(crate) mod chat;
 pub(crate) mod database;
 pub(crate) mod document;
