@@ -63,6 +63,8 @@ closed_enum! {
         Devin = "devin",
         /// CodeWhale, earlier DeepSeek TUI.
         CodeWhale = "codewhale",
+        /// Cortex Code, the agent of Snowflake.
+        Cortex = "cortex",
         /// Any agent whose session was exported as a trajectory in the Agent Trajectory Interchange
         /// Format.
         Atif = "atif",

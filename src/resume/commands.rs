@@ -152,6 +152,13 @@ pub(super) fn commands_of(agent: Provider) -> &'static AgentCommands {
             resume: ById(&["resume"]),
             start: StartWay::Impossible,
         },
+        Provider::Cortex => &AgentCommands {
+            program: "cortex",
+            resume: Impossible(
+                "no command is known with which Cortex Code resumes a session by id",
+            ),
+            start: StartWay::Impossible,
+        },
         // Warp's own help hides `--conversation`.
         Provider::Warp => &AgentCommands {
             program: "warp-terminal",

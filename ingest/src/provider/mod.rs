@@ -17,6 +17,7 @@ mod codex;
 mod continuedev;
 pub mod copied;
 mod copilot;
+mod cortex;
 mod crush;
 mod cursor;
 mod cursoride;
@@ -75,6 +76,7 @@ pub static FORMATS: [LogFormat; Provider::ALL.len() - ALIASES.len()] = [
     warp::FORMAT,
     devin::FORMAT,
     codewhale::FORMAT,
+    cortex::FORMAT,
     kimi::FORMAT,
     grok::FORMAT,
     hermes::FORMAT,

@@ -35,7 +35,12 @@ pub(crate) fn push_user_content(
             Some(kind) => drift::push_unknown_block(kind, block, out),
         }
     }
-    let mut rest = text.as_str();
+    push_user_text(&text, machine_texts, out);
+}
+
+/// Pushes a text in the user's role: a prompt, and notifications for the machine text before it.
+pub(crate) fn push_user_text(text: &str, machine_texts: &'static [MachineText], out: &mut Stream) {
+    let mut rest = text;
     while let Some(block) = split_machine_text(machine_texts, rest) {
         out.push_notification(block.subtype, block.text);
         rest = block.rest;
@@ -65,7 +70,8 @@ fn content_blocks<'v>(content: Option<Value<'v>>, text: &mut String) -> Vec<Valu
     content.as_array().map_or_else(Vec::new, |blocks| blocks.iter().collect())
 }
 
-fn push_block(block: Value<'_>, out: &mut Stream) {
+/// Pushes a block of a response, or a result, to the present step.
+pub(crate) fn push_block(block: Value<'_>, out: &mut Stream) {
     let kind = block.text("type").unwrap_or("untyped");
     let inner = block.object(kind).unwrap_or(block);
     match kind {
