@@ -65,6 +65,8 @@ closed_enum! {
         CodeWhale = "codewhale",
         /// Cortex Code, the agent of Snowflake.
         Cortex = "cortex",
+        /// Forge.
+        Forge = "forge",
         /// Any agent whose session was exported as a trajectory in the Agent Trajectory Interchange
         /// Format.
         Atif = "atif",

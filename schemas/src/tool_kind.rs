@@ -51,6 +51,7 @@ const NAMES: &[(ToolKind, &[&str])] = &[
             "viewcodeitem",
             "geterrors",
             "readfilev2",
+            "fsread",
         ],
     ),
     (
@@ -87,6 +88,7 @@ const NAMES: &[(ToolKind, &[&str])] = &[
             "editor",
             "applyfilediffs",
             "fimedit",
+            "fspatch",
         ],
     ),
     (
@@ -100,6 +102,7 @@ const NAMES: &[(ToolKind, &[&str])] = &[
             "delete",
             "deletefile",
             "newfile",
+            "fscreate",
             "move",
             "createdirectory",
             "copypath",
@@ -193,6 +196,7 @@ const NAMES: &[(ToolKind, &[&str])] = &[
             "fileglob",
             "fileglobv2",
             "grepfiles",
+            "fssearch",
         ],
     ),
     (

@@ -159,6 +159,12 @@ pub(super) fn commands_of(agent: Provider) -> &'static AgentCommands {
             ),
             start: StartWay::Impossible,
         },
+        // Verified: the source of Forge, `forge conversation resume ID`.
+        Provider::Forge => &AgentCommands {
+            program: "forge",
+            resume: ById(&["conversation", "resume"]),
+            start: StartWay::Impossible,
+        },
         // Warp's own help hides `--conversation`.
         Provider::Warp => &AgentCommands {
             program: "warp-terminal",

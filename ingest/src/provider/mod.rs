@@ -23,6 +23,7 @@ mod cursor;
 mod cursoride;
 mod devin;
 mod droid;
+mod forge;
 pub mod format;
 mod gemini;
 mod generic;
@@ -77,6 +78,7 @@ pub static FORMATS: [LogFormat; Provider::ALL.len() - ALIASES.len()] = [
     devin::FORMAT,
     codewhale::FORMAT,
     cortex::FORMAT,
+    forge::FORMAT,
     kimi::FORMAT,
     grok::FORMAT,
     hermes::FORMAT,

@@ -76,6 +76,15 @@ const DATABASES: &[SampleDatabase] = &[
             '{"message_id":"x","role":"user","content":"One more thing."}', 1793400000)"#,
         title: Some("UPDATE sessions SET title = 'Another title' WHERE id = 'quiet-lantern-4f2a'"),
     },
+    SampleDatabase {
+        path: "forge/.forge.db",
+        session: "6a0f8d53-21c7-4e9b-b8d4-f7e3095ac612",
+        prompt: r#"UPDATE conversations SET updated_at = '2026-11-01 10:00:00', context =
+            json_insert(context, '$.messages[#]', json('{"message":{"text":{"role":"User",
+            "content":"One more thing."}}}'))
+            WHERE conversation_id = '6a0f8d53-21c7-4e9b-b8d4-f7e3095ac612'"#,
+        title: Some("UPDATE conversations SET title = 'Another title' WHERE title LIKE 'Split%'"),
+    },
 ];
 
 /// A copy of a sample database in a folder of its own, as its agent names the folders.
@@ -235,6 +244,14 @@ fn hostile_rows_are_kept_as_text_or_reported() {
             format!(
                 "UPDATE threads SET data = CAST('{deep}' AS BLOB) WHERE data_type = 'json';
              UPDATE threads SET data = x'28b52ffd00' WHERE data_type = 'zstd'"
+            ),
+        ),
+        (
+            "forge/.forge.db",
+            format!(
+                "UPDATE conversations SET context = '{deep}' WHERE title IS NULL;
+             UPDATE conversations SET updated_at = x'ff', context = '{{\"messages\":[7,\"x\",{{}}]}}'
+             WHERE title LIKE 'Split%'"
             ),
         ),
         (

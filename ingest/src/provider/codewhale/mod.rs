@@ -10,19 +10,17 @@
 //!
 //! A session has at most the last 500 messages. They have no times and no ids.
 
-use std::collections::HashMap;
 use std::path::PathBuf;
 
 use schemas::event::Relation;
 use schemas::{EventType, Provider};
-use xxhash_rust::xxh3::xxh3_64;
 
 use crate::provider::format::{
     AgentFolders, LogFormat, LogHead, LogReader, Quirks, RecordOutcome, RecordTally, SessionClaim,
 };
 use crate::provider::shared::blocks;
 use crate::provider::shared::document::{self, Document, DocumentLayout};
-use crate::provider::shared::identity::begin_header_record;
+use crate::provider::shared::identity::{ContentIds, begin_header_record};
 use crate::provider::shared::machine_text::MachineText;
 use crate::stream::{DecodedEvent, RecordAt, Stream, TitleFrom, parse_micros};
 use crate::text::json::{JsonFields, Value};
@@ -85,13 +83,9 @@ fn decode_log(bytes: &[u8], out: &mut Stream, tally: &mut RecordTally) {
             start = decode_metadata(metadata, out);
         }
     });
-    let mut seen: HashMap<u64, u32> = HashMap::new();
+    let mut ids = ContentIds::default();
     document::for_each_record(bytes, &session.records, out, tally, &mut |message, raw, at, out| {
-        let hash = xxh3_64(raw);
-        let count = seen.entry(hash).or_default();
-        *count += 1;
-        // The same message has the same id after the first messages were dropped.
-        let id = format!("{hash} {count}");
+        let id = ids.next(raw);
         decode_message(message, (&id, raw), start.take(), at, out)
     });
 }
