@@ -67,6 +67,8 @@ closed_enum! {
         Cortex = "cortex",
         /// Forge.
         Forge = "forge",
+        /// The agent of Poolside, `pool`.
+        Poolside = "poolside",
         /// Any agent whose session was exported as a trajectory in the Agent Trajectory Interchange
         /// Format.
         Atif = "atif",

@@ -165,6 +165,11 @@ pub(super) fn commands_of(agent: Provider) -> &'static AgentCommands {
             resume: ById(&["conversation", "resume"]),
             start: StartWay::Impossible,
         },
+        Provider::Poolside => &AgentCommands {
+            program: "pool",
+            resume: Impossible("no command is known with which pool resumes a session by id"),
+            start: StartWay::Impossible,
+        },
         // Warp's own help hides `--conversation`.
         Provider::Warp => &AgentCommands {
             program: "warp-terminal",

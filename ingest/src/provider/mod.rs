@@ -36,6 +36,7 @@ mod kiro;
 mod openclaw;
 mod opencode;
 mod pi;
+mod poolside;
 mod qwen;
 pub mod retention;
 pub mod shared;
@@ -79,6 +80,7 @@ pub static FORMATS: [LogFormat; Provider::ALL.len() - ALIASES.len()] = [
     codewhale::FORMAT,
     cortex::FORMAT,
     forge::FORMAT,
+    poolside::FORMAT,
     kimi::FORMAT,
     grok::FORMAT,
     hermes::FORMAT,
