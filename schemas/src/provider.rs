@@ -69,6 +69,8 @@ closed_enum! {
         Forge = "forge",
         /// The agent of Poolside, `pool`.
         Poolside = "poolside",
+        /// CodeBuddy Code.
+        CodeBuddy = "codebuddy",
         /// Any agent whose session was exported as a trajectory in the Agent Trajectory Interchange
         /// Format.
         Atif = "atif",
@@ -122,6 +124,8 @@ closed_enum! {
         Zoo = "zoo",
         /// The Kilo Code extension before it shared the store of Kilo.
         KiloCode = "kilocode",
+        /// WorkBuddy, the desktop agent that shares its format with CodeBuddy Code.
+        WorkBuddy = "workbuddy",
     }
 }
 

@@ -170,6 +170,12 @@ pub(super) fn commands_of(agent: Provider) -> &'static AgentCommands {
             resume: Impossible("no command is known with which pool resumes a session by id"),
             start: StartWay::Impossible,
         },
+        // Not verified in its own documentation; a public program uses it.
+        Provider::CodeBuddy => &AgentCommands {
+            program: "codebuddy",
+            resume: ById(&["--resume"]),
+            start: StartWay::Impossible,
+        },
         // Warp's own help hides `--conversation`.
         Provider::Warp => &AgentCommands {
             program: "warp-terminal",
@@ -254,7 +260,8 @@ pub(super) fn commands_of(agent: Provider) -> &'static AgentCommands {
         | Provider::KimiWork
         | Provider::Roo
         | Provider::Zoo
-        | Provider::KiloCode => &AgentCommands {
+        | Provider::KiloCode
+        | Provider::WorkBuddy => &AgentCommands {
             program: "",
             resume: Impossible("no command is known with which its agent resumes a session by id"),
             start: StartWay::Impossible,

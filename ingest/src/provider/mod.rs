@@ -12,6 +12,7 @@ mod atif;
 pub mod call_arguments;
 mod claude;
 mod cline;
+mod codebuddy;
 mod codewhale;
 mod codex;
 mod continuedev;
@@ -61,6 +62,7 @@ pub static FORMATS: [LogFormat; Provider::ALL.len() - ALIASES.len()] = [
     droid::FORMAT,
     qwen::FORMAT,
     iflow::FORMAT,
+    codebuddy::FORMAT,
     claude::FORMAT,
     codex::FORMAT,
     gemini::FORMAT,
