@@ -57,6 +57,20 @@ closed_enum! {
         Continue = "continue",
         /// Aider.
         Aider = "aider",
+        /// The agent of the terminal Warp.
+        Warp = "warp",
+        /// Devin CLI.
+        Devin = "devin",
+        /// CodeWhale, earlier DeepSeek TUI.
+        CodeWhale = "codewhale",
+        /// Cortex Code, the agent of Snowflake.
+        Cortex = "cortex",
+        /// Forge.
+        Forge = "forge",
+        /// The agent of Poolside, `pool`.
+        Poolside = "poolside",
+        /// CodeBuddy Code.
+        CodeBuddy = "codebuddy",
         /// Any agent whose session was exported as a trajectory in the Agent Trajectory Interchange
         /// Format.
         Atif = "atif",
@@ -110,6 +124,8 @@ closed_enum! {
         Zoo = "zoo",
         /// The Kilo Code extension before it shared the store of Kilo.
         KiloCode = "kilocode",
+        /// WorkBuddy, the desktop agent that shares its format with CodeBuddy Code.
+        WorkBuddy = "workbuddy",
     }
 }
 

@@ -51,6 +51,7 @@ const NAMES: &[(ToolKind, &[&str])] = &[
             "viewcodeitem",
             "geterrors",
             "readfilev2",
+            "fsread",
         ],
     ),
     (
@@ -85,6 +86,9 @@ const NAMES: &[(ToolKind, &[&str])] = &[
             "editfilev2",
             "texteditor",
             "editor",
+            "applyfilediffs",
+            "fimedit",
+            "fspatch",
         ],
     ),
     (
@@ -98,6 +102,7 @@ const NAMES: &[(ToolKind, &[&str])] = &[
             "delete",
             "deletefile",
             "newfile",
+            "fscreate",
             "move",
             "createdirectory",
             "copypath",
@@ -150,6 +155,9 @@ const NAMES: &[(ToolKind, &[&str])] = &[
             "getterminaloutput",
             "runtests",
             "runterminalcommandv2",
+            "readshellcommandoutput",
+            "writetolongrunningshellcommand",
+            "execshell",
         ],
     ),
     (
@@ -185,6 +193,10 @@ const NAMES: &[(ToolKind, &[&str])] = &[
             "findpath",
             "globfilesearch",
             "ripgreprawsearch",
+            "fileglob",
+            "fileglobv2",
+            "grepfiles",
+            "fssearch",
         ],
     ),
     (

@@ -142,6 +142,46 @@ pub(super) fn commands_of(agent: Provider) -> &'static AgentCommands {
             resume: Impossible("Zed resumes threads only in its window"),
             start: StartWay::Impossible,
         },
+        // Not verified in its own documentation; a public program uses it.
+        Provider::Devin => {
+            &AgentCommands { program: "devin", resume: ById(&["-r"]), start: StartWay::Impossible }
+        }
+        // Verified: the source of DeepSeek TUI, `deepseek resume SESSION_ID`; CodeWhale is its name now.
+        Provider::CodeWhale => &AgentCommands {
+            program: "codewhale",
+            resume: ById(&["resume"]),
+            start: StartWay::Impossible,
+        },
+        Provider::Cortex => &AgentCommands {
+            program: "cortex",
+            resume: Impossible(
+                "no command is known with which Cortex Code resumes a session by id",
+            ),
+            start: StartWay::Impossible,
+        },
+        // Verified: the source of Forge, `forge conversation resume ID`.
+        Provider::Forge => &AgentCommands {
+            program: "forge",
+            resume: ById(&["conversation", "resume"]),
+            start: StartWay::Impossible,
+        },
+        Provider::Poolside => &AgentCommands {
+            program: "pool",
+            resume: Impossible("no command is known with which pool resumes a session by id"),
+            start: StartWay::Impossible,
+        },
+        // Not verified in its own documentation; a public program uses it.
+        Provider::CodeBuddy => &AgentCommands {
+            program: "codebuddy",
+            resume: ById(&["--resume"]),
+            start: StartWay::Impossible,
+        },
+        // Warp's own help hides `--conversation`.
+        Provider::Warp => &AgentCommands {
+            program: "warp-terminal",
+            resume: Impossible("Warp resumes conversations only in its window"),
+            start: StartWay::Impossible,
+        },
         Provider::Continue => &AgentCommands {
             program: "cn",
             resume: Impossible("Continue documents no command that resumes a session by id"),
@@ -220,7 +260,8 @@ pub(super) fn commands_of(agent: Provider) -> &'static AgentCommands {
         | Provider::KimiWork
         | Provider::Roo
         | Provider::Zoo
-        | Provider::KiloCode => &AgentCommands {
+        | Provider::KiloCode
+        | Provider::WorkBuddy => &AgentCommands {
             program: "",
             resume: Impossible("no command is known with which its agent resumes a session by id"),
             start: StartWay::Impossible,

@@ -112,9 +112,9 @@ const COWORK_AGENTS: &str = "local-agent-mode-sessions/*/*/agent/local_*/.claude
 const KIMI_WORK: &str = "daimon-share/daimon/runtime/kimi-code/home/sessions/*/conv-*";
 
 /// The agents, in the order of their bases.
-pub static ALIASES: [AgentAlias; 24] = {
+pub static ALIASES: [AgentAlias; 25] = {
     use Place::{Application, Config, Data, Extension, Home, MacHome, WindowsPackage};
-    use Provider::{Claude, Cline, Codex, Kimi, OpenClaw, OpenCode, Pi};
+    use Provider::{Claude, Cline, CodeBuddy, Codex, Kimi, OpenClaw, OpenCode, Pi};
 
     [
         alias(
@@ -221,6 +221,12 @@ pub static ALIASES: [AgentAlias; 24] = {
             "Kilo Code",
             Cline,
             &[root(Extension, "", "kilocode.kilo-code/tasks")],
+        ),
+        alias(
+            Provider::WorkBuddy,
+            "WorkBuddy",
+            CodeBuddy,
+            &[root(Home, "", ".workbuddy/projects")],
         ),
     ]
 };

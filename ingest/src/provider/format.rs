@@ -214,6 +214,12 @@ impl<'a> AgentFolders<'a> {
         with_native_separators(&folder.unwrap_or_else(|| self.home_path(".config")).join(path))
     }
 
+    /// Returns a path below the folder for state.
+    pub fn state_path(&self, path: &str) -> PathBuf {
+        let folder = self.env_path("XDG_STATE_HOME");
+        with_native_separators(&folder.unwrap_or_else(|| self.home_path(".local/state")).join(path))
+    }
+
     /// Returns a path below the folder in which desktop programs keep their files.
     pub fn application_path(&self, path: &str) -> PathBuf {
         match self.platform {

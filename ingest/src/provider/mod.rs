@@ -12,14 +12,19 @@ mod atif;
 pub mod call_arguments;
 mod claude;
 mod cline;
+mod codebuddy;
+mod codewhale;
 mod codex;
 mod continuedev;
 pub mod copied;
 mod copilot;
+mod cortex;
 mod crush;
 mod cursor;
 mod cursoride;
+mod devin;
 mod droid;
+mod forge;
 pub mod format;
 mod gemini;
 mod generic;
@@ -32,11 +37,13 @@ mod kiro;
 mod openclaw;
 mod opencode;
 mod pi;
+mod poolside;
 mod qwen;
 pub mod retention;
 pub mod shared;
 mod vscode;
 mod vscopilot;
+mod warp;
 mod zed;
 
 use std::path::{Path, PathBuf};
@@ -55,6 +62,7 @@ pub static FORMATS: [LogFormat; Provider::ALL.len() - ALIASES.len()] = [
     droid::FORMAT,
     qwen::FORMAT,
     iflow::FORMAT,
+    codebuddy::FORMAT,
     claude::FORMAT,
     codex::FORMAT,
     gemini::FORMAT,
@@ -69,6 +77,12 @@ pub static FORMATS: [LogFormat; Provider::ALL.len() - ALIASES.len()] = [
     zed::FORMAT,
     continuedev::FORMAT,
     aider::FORMAT,
+    warp::FORMAT,
+    devin::FORMAT,
+    codewhale::FORMAT,
+    cortex::FORMAT,
+    forge::FORMAT,
+    poolside::FORMAT,
     kimi::FORMAT,
     grok::FORMAT,
     hermes::FORMAT,

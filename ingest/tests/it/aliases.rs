@@ -41,6 +41,7 @@ const PLACES: &[(Provider, &str)] = &[
     (Provider::Roo, "EDITOR/User/globalStorage/rooveterinaryinc.roo-cline/tasks"),
     (Provider::Zoo, "EDITOR/User/globalStorage/zoocodeorganization.zoo-code/tasks"),
     (Provider::KiloCode, "EDITOR/User/globalStorage/kilocode.kilo-code/tasks"),
+    (Provider::WorkBuddy, ".workbuddy/projects"),
 ];
 
 const XCODE: (Provider, &str) =
@@ -96,6 +97,13 @@ fn write_log(folder: &Path, base: Provider, number: usize) {
             format!("17623566624{number:02}/ui_messages.json"),
             format!(
                 r#"[{{"ts":17623566624{number:02},"type":"say","say":"task","text":"mend gauge {number}","images":[]}}]"#
+            ),
+        ),
+        Provider::CodeBuddy => (
+            format!("w/{id}.jsonl"),
+            format!(
+                r#"{{"id":"{id}","timestamp":1792497792402,"type":"message","role":"user","sessionId":"{id}","cwd":"/w","content":[{{"type":"input_text","text":"mend gauge {number}"}}]}}
+"#
             ),
         ),
         other => panic!("no log of the format of {other}"),

@@ -60,6 +60,31 @@ const DATABASES: &[SampleDatabase] = &[
             WHERE data_type = 'json'"#,
         title: None,
     },
+    SampleDatabase {
+        path: "warp/warp.sqlite",
+        session: "d58c0f31-e94b-47a6-8b20-6f13a9e27c54",
+        prompt: r#"INSERT INTO ai_queries (exchange_id, conversation_id, start_ts, input, output_status)
+            VALUES ('x', 'd58c0f31-e94b-47a6-8b20-6f13a9e27c54', '2026-10-31 09:00:00',
+            '[{"Query":{"text":"One more thing."}}]', '"Pending"')"#,
+        title: None,
+    },
+    SampleDatabase {
+        path: "devin/cli/sessions.db",
+        session: "quiet-lantern-4f2a",
+        prompt: r#"INSERT INTO message_nodes (session_id, node_id, parent_node_id, chat_message, created_at)
+            VALUES ('quiet-lantern-4f2a', 17, 16,
+            '{"message_id":"x","role":"user","content":"One more thing."}', 1793400000)"#,
+        title: Some("UPDATE sessions SET title = 'Another title' WHERE id = 'quiet-lantern-4f2a'"),
+    },
+    SampleDatabase {
+        path: "forge/.forge.db",
+        session: "6a0f8d53-21c7-4e9b-b8d4-f7e3095ac612",
+        prompt: r#"UPDATE conversations SET updated_at = '2026-11-01 10:00:00', context =
+            json_insert(context, '$.messages[#]', json('{"message":{"text":{"role":"User",
+            "content":"One more thing."}}}'))
+            WHERE conversation_id = '6a0f8d53-21c7-4e9b-b8d4-f7e3095ac612'"#,
+        title: Some("UPDATE conversations SET title = 'Another title' WHERE title LIKE 'Split%'"),
+    },
 ];
 
 /// A copy of a sample database in a folder of its own, as its agent names the folders.
@@ -221,6 +246,32 @@ fn hostile_rows_are_kept_as_text_or_reported() {
              UPDATE threads SET data = x'28b52ffd00' WHERE data_type = 'zstd'"
             ),
         ),
+        (
+            "forge/.forge.db",
+            format!(
+                "UPDATE conversations SET context = '{deep}' WHERE title IS NULL;
+             UPDATE conversations SET updated_at = x'ff', context = '{{\"messages\":[7,\"x\",{{}}]}}'
+             WHERE title LIKE 'Split%'"
+            ),
+        ),
+        (
+            "devin/cli/sessions.db",
+            format!(
+                "UPDATE message_nodes SET chat_message = '{deep}' WHERE node_id = 1;
+             UPDATE message_nodes SET chat_message = '[]', node_id = 99 WHERE node_id = 2;
+             UPDATE message_nodes SET parent_node_id = node_id WHERE node_id = 5;
+             UPDATE subagent_heads SET chain_node_id = 9223372036854775807"
+            ),
+        ),
+        (
+            "warp/warp.sqlite",
+            format!(
+                "UPDATE ai_queries SET input = '{deep}' WHERE id = 1;
+             UPDATE ai_queries SET start_ts = 7, output_status = x'ff' WHERE id = 2;
+             UPDATE agent_conversations SET conversation_data = '[7]';
+             UPDATE agent_tasks SET task = x'0affffff' WHERE id = 1"
+            ),
+        ),
     ];
     for (path, sql) in cases {
         let sample = DATABASES.iter().find(|sample| sample.path == path).expect(path);
@@ -280,6 +331,25 @@ fn a_transcript_of_a_chat_in_the_database_is_no_second_session() {
     found.retain(|id| [chat, other].iter().any(|known| id.starts_with(known)));
     found.sort();
     assert_eq!(found, [other, chat]);
+}
+
+#[test]
+fn a_transcript_of_a_session_in_the_database_is_not_read() {
+    let sample = DATABASES.iter().find(|sample| sample.path.starts_with("devin"));
+    let (dir, path) = copy(sample.expect("a sample"));
+    let folder = path.with_file_name("transcripts");
+    fs::create_dir_all(&folder).expect("creates");
+    for id in ["quiet-lantern-4f2a", "old-lantern-77b1"] {
+        let transcript = format!(
+            r#"{{"schema_version":"ATIF-v1.7","session_id":"{id}","agent":{{"name":"devin",
+            "version":"1"}},"steps":[{{"step_id":1,"source":"user","message":"Hello"}}]}}"#
+        );
+        fs::write(folder.join(format!("{id}.json")), transcript).expect("writes");
+    }
+    let memory = Memory::default();
+    let report = memory.ingest(dir.path());
+    assert_eq!(report.files_sidecar, 1, "{report:?}");
+    assert_eq!(prompts(&memory, "old-lantern-77b1"), ["Hello"]);
 }
 
 /// A change that is not committed may be rolled back.

@@ -25,6 +25,7 @@ use serde_json::Value as Json;
 
 use self::part::{EmbeddedTrajectory, Part, PartWriter};
 use self::step::{StepReader, TrajectoryFacts};
+use crate::provider::devin;
 use crate::provider::format::{
     LogFormat, LogHead, LogReader, Quirks, RecordOutcome, RecordTally, SessionClaim,
 };
@@ -74,7 +75,7 @@ fn claim_log(head: &LogHead<'_>) -> Option<SessionClaim> {
                 && document.contains_key("steps")
         }
     };
-    if !is_trajectory {
+    if !is_trajectory || devin::is_in_database(head.path) {
         return None;
     }
 

@@ -26,12 +26,13 @@ use crate::provider::format::{
     AgentFolders, LogFormat, LogHead, LogReader, Platform, Quirks, RecordOutcome, RecordTally,
     SessionClaim,
 };
+use crate::provider::shared::chat;
 use crate::provider::shared::database::connection::query_database;
 use crate::provider::shared::database::tables::{RecordTable, SessionTables, claim_stored};
 use crate::provider::shared::document::{self, ASSEMBLED, Document};
 use crate::provider::shared::identity::begin_header_record;
 use crate::source::assembly::Assembly;
-use crate::stream::{DecodedEvent, Stream, TitleFrom, parse_micros};
+use crate::stream::{DecodedEvent, Stream, TitleFrom};
 use crate::text::json::{JsonFields, Parser, Value, decode_embedded};
 
 pub(super) const FORMAT: LogFormat = LogFormat {
@@ -203,8 +204,8 @@ fn decode_log(bytes: &[u8], out: &mut Stream, tally: &mut RecordTally) {
 
 /// Reads the fields that describe a session. Without a ledger they have the only token counts.
 fn decode_header(info: Value<'_>, has_counts: bool, out: &mut Stream) {
-    let updated = info.text("updated_at").and_then(parse_time);
-    out.extend_time_range(info.text("created_at").and_then(parse_time));
+    let updated = info.text("updated_at").and_then(chat::parse_utc);
+    out.extend_time_range(info.text("created_at").and_then(chat::parse_utc));
     out.extend_time_range(updated);
     out.set_cwd(info.text("working_dir"));
     let title = info.non_empty("name").or_else(|| info.non_empty("description")).unwrap_or("");
@@ -235,10 +236,4 @@ fn decode_header(info: Value<'_>, has_counts: bool, out: &mut Stream) {
             DecodedEvent { subtype: Some(SHUTDOWN_SUM), usage, ..DecodedEvent::default() };
         out.push(EventType::TokenUsage, decoded);
     }
-}
-
-/// Parses a time in UTC: `2026-10-25 07:40:02`, or RFC 3339.
-fn parse_time(text: &str) -> Option<i64> {
-    parse_micros(Some(text))
-        .or_else(|| parse_micros(Some(&format!("{}Z", text.replacen(' ', "T", 1)))))
 }

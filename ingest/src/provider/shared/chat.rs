@@ -77,6 +77,12 @@ pub(crate) fn parse_time(time: Value<'_>) -> Option<i64> {
     Some(micros)
 }
 
+/// Parses a time in UTC, as SQLite writes it (`2026-10-25 07:40:02`), or RFC 3339.
+pub(crate) fn parse_utc(text: &str) -> Option<i64> {
+    parse_micros(Some(text))
+        .or_else(|| parse_micros(Some(&format!("{}Z", text.replacen(' ', "T", 1)))))
+}
+
 /// Returns the time in a field with milliseconds, converted to microseconds.
 pub(crate) fn read_millis(object: Option<Value<'_>>, key: &str) -> Option<i64> {
     let millis = object?.int(key).filter(|millis| *millis > 0)?;

@@ -1,5 +1,7 @@
 //! Identifies records by the ids that logs give them.
 
+use std::collections::HashMap;
+
 use crate::stream::{RecordAt, Stream};
 
 /// Returns the identity of a record with a uuid, or `None`: other ids are not trusted to be unique.
@@ -21,6 +23,21 @@ pub(crate) fn begin_identified_record(
         (Some(_), None) => out.begin_record_by_content(at, raw, time),
         (None, None) => out.begin_record_lacking_id(at, raw, time),
         (_, identity) => out.begin_record(at, identity, time),
+    }
+}
+
+/// Gives messages without ids an id by their content, which stays the same when their document is
+/// written again without those before them. Equal messages are numbered.
+#[derive(Default)]
+pub(crate) struct ContentIds(HashMap<u64, u32>);
+
+impl ContentIds {
+    /// Returns the id of the next message with these bytes.
+    pub(crate) fn next(&mut self, raw: &[u8]) -> String {
+        let hash = xxhash_rust::xxh3::xxh3_64(raw);
+        let count = self.0.entry(hash).or_default();
+        *count += 1;
+        format!("{hash} {count}")
     }
 }
 

@@ -2,6 +2,7 @@
 
 pub(crate) mod agents;
 pub(crate) mod arguments;
+pub(crate) mod blocks;
 pub(crate) mod chat;
 pub(crate) mod database;
 pub(crate) mod document;
@@ -11,6 +12,7 @@ pub(crate) mod function_response;
 pub(crate) mod identity;
 pub mod machine_text;
 pub(crate) mod prompt;
+pub(crate) mod protobuf;
 pub(crate) mod records;
 pub(crate) mod refusal;
 pub(crate) mod shares;

@@ -1,0 +1,269 @@
+//! Assembles conversations of Warp's database into documents (docs/formats.md#warp). The database is
+//! never written to.
+//!
+//! ```text
+//! {"info":{"store":"warp","id":"...","title":"...",...},
+//!  "messages":[{"kind":"exchange","id":"...","text":"...","model":"...","cwd":"..."},
+//!              {"kind":"user_query","id":"...","text":"..."},...]}
+//! ```
+
+use std::collections::HashMap;
+
+use rusqlite::{Connection, OptionalExtension, Result, Row};
+use serde_json::{Map, Value as Json, json};
+
+use super::task::{TaskMessage, read_task};
+use crate::provider::shared::chat::parse_utc;
+use crate::provider::shared::database::cells::{
+    cell_bytes, cell_integer, cell_text, read_table_names, select_cells,
+};
+use crate::provider::shared::database::connection::{find_unread_rows, query_database};
+use crate::provider::shared::database::document_text::document_bytes;
+use crate::provider::shared::database::listing::{
+    ListedTable, ListedTables, TableGeneration, list_sessions,
+};
+use crate::provider::shared::database::size_limit::{OVERSIZED_RECORD, Piece, SizeLimit};
+use crate::provider::shared::database::tables::{
+    missing_session, session_list, split_session_path,
+};
+use crate::source::assembly::Assembly;
+
+/// Value of `store` in the documents of these conversations.
+pub(super) const STORE: &str = "warp";
+
+/// File name of the database.
+pub(super) const DATABASE: &str = "warp.sqlite";
+
+/// The name of the program.
+const AGENT: &str = "Warp";
+
+/// The fields of `conversation_data` that a document has.
+const FIELDS: &[&str] = &["agent_name", "conversation_usage_metadata", "parent_conversation_id"];
+
+const TABLES: ListedTables<'_> = ListedTables {
+    agent: AGENT,
+    sessions: &[
+        ListedTable {
+            name: "agent_conversations",
+            session: "conversation_id",
+            time: "unixepoch(last_modified_at) * 1000",
+            size: "256",
+            state: &["conversation_data"],
+        },
+        // Versions before June 2025 have no table of conversations.
+        ListedTable {
+            name: "ai_queries",
+            session: "conversation_id",
+            time: "unixepoch(start_ts) * 1000",
+            size: "octet_length(input) / 4",
+            state: &["output_status"],
+        },
+    ],
+    records: &[ListedTable {
+        name: "agent_tasks",
+        session: "conversation_id",
+        time: "unixepoch(last_modified_at) * 1000",
+        // Most of a task is data of the server, which is not read. A size above that of the document
+        // would look like a log that ends within a line.
+        size: "octet_length(task) / 16",
+        state: &[],
+    }],
+    generations: &[TableGeneration {
+        marks: &["agent_conversations", "agent_tasks"],
+        tables: &["agent_conversations", "agent_tasks", "ai_queries"],
+    }],
+};
+
+/// Assembles the conversations in a database. The path of one is `<database>#<id>`.
+pub(super) const ASSEMBLY: Assembly = Assembly {
+    name: "Warp database",
+    shares_file: true,
+    source_suffix: DATABASE,
+    is_source: |path| path.file_name().is_some_and(|name| name == DATABASE),
+    is_part: |_| false,
+    sessions: |database| {
+        let listing =
+            query_database(database, AGENT, |connection| list_sessions(connection, &TABLES))?;
+        Ok(session_list(database, listing))
+    },
+    find_defect: |database| find_unread_rows(database, AGENT),
+    assemble: |path| {
+        let (database, id) = split_session_path(path).ok_or_else(missing_session)?;
+        query_database(&database, AGENT, |connection| read_document(connection, &id))?
+            .ok_or_else(missing_session)
+    },
+};
+
+/// A record of a document, with what orders it.
+struct OrderedRecord {
+    time_us: i64,
+    record: Json,
+}
+
+/// Reads the document of a conversation, or returns `None` if the database does not have it.
+fn read_document(connection: &Connection, id: &str) -> Result<Option<Vec<u8>>> {
+    let tables = read_table_names(connection)?;
+    let mut info = Map::new();
+    let mut is_known = false;
+    if tables.contains("agent_conversations") {
+        let sql = format!(
+            "SELECT 0{} FROM agent_conversations WHERE conversation_id = ?1",
+            select_cells(&["conversation_data"])
+        );
+        let read = |row: &Row<'_>| Ok(cell_text(row.get_ref(1)?));
+        let data = connection.query_row(&sql, [id], read).optional()?;
+        is_known = data.is_some();
+        let data: Map<String, Json> =
+            serde_json::from_str(&data.unwrap_or_default()).unwrap_or_default();
+        info.extend(data.into_iter().filter(|(key, _)| FIELDS.contains(&key.as_str())));
+    }
+
+    let mut records = Vec::new();
+    let mut prompts: HashMap<String, usize> = HashMap::new();
+    if tables.contains("agent_tasks") {
+        for task in read_tasks(connection, id)? {
+            if task.parent.is_none() && info.get("title").is_none() {
+                info.insert("title".to_owned(), task.title.into());
+            }
+            for TaskMessage { time_us, mut record } in task.messages {
+                if record["kind"] == "user_query" {
+                    let text = record["text"].as_str().unwrap_or_default();
+                    *prompts.entry(text.to_owned()).or_default() += 1;
+                    if tables.contains("ai_queries") && is_moved(connection, id, text)? {
+                        record["is_moved"] = true.into();
+                    }
+                }
+                let time_us = time_us.or_else(|| last_time(&records)).unwrap_or(0);
+                records.push(OrderedRecord { time_us, record });
+            }
+        }
+    }
+    if tables.contains("ai_queries") {
+        let exchanges = read_exchanges(connection, id, &mut prompts)?;
+        is_known |= !exchanges.is_empty();
+        let mut models = exchanges.iter().rev().map(|exchange| &exchange.record["model"]);
+        if let Some(model) = models.find(|model| model.as_str().is_some_and(|it| !it.is_empty())) {
+            info.insert("model".to_owned(), model.clone());
+        }
+        records.extend(exchanges);
+    }
+    if !is_known {
+        return Ok(None);
+    }
+
+    records.sort_by_key(|record| record.time_us);
+    info.insert("id".to_owned(), id.into());
+    info.insert("store".to_owned(), STORE.into());
+    let records: Vec<String> = records.iter().map(|record| record.record.to_string()).collect();
+    Ok(Some(document_bytes(&Json::Object(info).to_string(), &records)))
+}
+
+fn last_time(records: &[OrderedRecord]) -> Option<i64> {
+    records.last().map(|record| record.time_us)
+}
+
+/// A task of a conversation.
+pub(super) struct Task {
+    /// The task that started this one. `None` for the conversation itself.
+    pub(super) parent: Option<String>,
+    pub(super) title: String,
+    pub(super) messages: Vec<TaskMessage>,
+}
+
+/// Reads the tasks of a conversation. If they do not fit into a document, the largest are left out.
+fn read_tasks(connection: &Connection, id: &str) -> Result<Vec<Task>> {
+    let sql =
+        "SELECT id, octet_length(task) FROM agent_tasks WHERE conversation_id = ?1 ORDER BY id";
+    let mut statement = connection.prepare(sql)?;
+    let read = |row: &Row<'_>| {
+        let bytes = cell_integer(row.get_ref(1)?).max(0).cast_unsigned();
+        Ok(Piece { bytes, id: format!("{:020}", cell_integer(row.get_ref(0)?)) })
+    };
+    let pieces: Vec<Piece> = statement.query_map([id], read)?.collect::<Result<_>>()?;
+    let all = pieces.iter().map(|piece| Piece { bytes: piece.bytes, id: piece.id.clone() });
+    let limit = SizeLimit::of_session(all.collect(), 0);
+    let mut select = connection.prepare("SELECT task FROM agent_tasks WHERE id = ?1")?;
+    let mut tasks = Vec::new();
+    for piece in pieces {
+        if limit.includes(&piece) {
+            let number = piece.id.parse::<i64>().unwrap_or_default();
+            let task = select.query_row([number], |row| {
+                let bytes = cell_bytes(row.get_ref(0)?);
+                Ok(read_task(bytes).unwrap_or_else(|| unreadable(&piece, "unreadable")))
+            })?;
+            tasks.push(task);
+        } else {
+            tasks.push(unreadable(&piece, OVERSIZED_RECORD));
+        }
+    }
+    Ok(tasks)
+}
+
+/// Returns a task whose only message says that it was not read.
+fn unreadable(piece: &Piece, kind: &str) -> Task {
+    let record = json!({"kind": kind, "id": format!("task {}", piece.id), "bytes": piece.bytes});
+    let messages = vec![TaskMessage { time_us: None, record }];
+    Task { parent: Some(String::new()), title: String::new(), messages }
+}
+
+/// Reads the requests of a conversation. `prompts` counts the prompts that are in its tasks; a
+/// prompt that is in none is in the record of its request. A request that was cancelled or failed
+/// has a second record where it ended.
+fn read_exchanges(
+    connection: &Connection,
+    id: &str,
+    prompts: &mut HashMap<String, usize>,
+) -> Result<Vec<OrderedRecord>> {
+    const COLUMNS: &[&str] =
+        &["exchange_id", "start_ts", "working_directory", "model_id", "output_status", "input"];
+    let sql = format!(
+        "SELECT id{} FROM ai_queries WHERE conversation_id = ?1 ORDER BY start_ts, id",
+        select_cells(COLUMNS)
+    );
+    let mut statement = connection.prepare(&sql)?;
+    let mut rows = statement.query([id])?;
+    let mut records: Vec<OrderedRecord> = Vec::new();
+    let mut ended: Option<Json> = None;
+    while let Some(row) = rows.next()? {
+        let cell = |at: usize| row.get_ref(at).map(cell_text);
+        let (exchange, start) = (cell(1)?, cell(2)?);
+        let time_us = parse_utc(&start).or_else(|| last_time(&records)).unwrap_or(0);
+        if let Some(record) = ended.take() {
+            records.push(OrderedRecord { time_us, record });
+        }
+        let text = query_text(&cell(6)?);
+        let text = text.filter(|text| match prompts.get_mut(text) {
+            Some(count) if *count > 0 => {
+                *count -= 1;
+                false
+            }
+            _ => true,
+        });
+        let record = json!({"kind": "exchange", "id": exchange, "time": time_us, "text": text,
+            "cwd": cell(3)?, "model": cell(4)?});
+        records.push(OrderedRecord { time_us, record });
+        let status = cell(5)?.trim_matches('"').to_owned();
+        if matches!(status.as_str(), "Cancelled" | "Failed") {
+            ended = Some(json!({"kind": "exchange_end", "id": format!("{exchange} end"),
+                "status": status}));
+        }
+    }
+    records.extend(ended.map(|record| OrderedRecord { time_us: i64::MAX, record }));
+    Ok(records)
+}
+
+/// Returns the prompt in the input of a request: `[{"Query":{"text":"..."}}]`.
+fn query_text(input: &str) -> Option<String> {
+    let input: Json = serde_json::from_str(input).ok()?;
+    let mut queries = input.as_array()?.iter().filter_map(|item| item["Query"]["text"].as_str());
+    queries.find(|text| !text.trim().is_empty()).map(str::to_owned)
+}
+
+/// Returns whether a prompt was typed in another conversation, from which Warp moved it to this one.
+fn is_moved(connection: &Connection, id: &str, text: &str) -> Result<bool> {
+    let sql = "SELECT EXISTS (SELECT 1 FROM ai_queries WHERE conversation_id <> ?1 AND \
+        json_valid(input) AND json_extract(input, '$[0].Query.text') = ?2) AND NOT EXISTS \
+        (SELECT 1 FROM ai_queries WHERE conversation_id = ?1 AND json_valid(input) AND \
+        json_extract(input, '$[0].Query.text') = ?2)";
+    connection.query_row(sql, [id, text], |row| row.get(0))
+}
