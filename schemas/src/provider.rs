@@ -57,6 +57,10 @@ closed_enum! {
         Continue = "continue",
         /// Aider.
         Aider = "aider",
+        /// The conversations in an export of claude.ai.
+        ClaudeAi = "claudeai",
+        /// The conversations in an export of ChatGPT.
+        ChatGpt = "chatgpt",
         /// Any agent whose session was exported as a trajectory in the Agent Trajectory Interchange
         /// Format.
         Atif = "atif",

@@ -153,6 +153,16 @@ pub(super) fn commands_of(agent: Provider) -> &'static AgentCommands {
             resume: Impossible("Aider can restore the whole history of a folder, not one chat"),
             start: StartWay::Impossible,
         },
+        Provider::ClaudeAi => &AgentCommands {
+            program: "claude",
+            resume: Impossible("a conversation of claude.ai is continued only on its page"),
+            start: StartWay::Impossible,
+        },
+        Provider::ChatGpt => &AgentCommands {
+            program: "chatgpt",
+            resume: Impossible("a conversation of ChatGPT is continued only on its page"),
+            start: StartWay::Impossible,
+        },
         Provider::OpenClaw => &AgentCommands {
             program: "openclaw",
             resume: Impossible("OpenClaw keeps its conversations in its gateway"),

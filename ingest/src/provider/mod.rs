@@ -10,7 +10,9 @@ mod amp;
 mod antigravity;
 mod atif;
 pub mod call_arguments;
+mod chatgpt;
 mod claude;
+mod claudeai;
 mod cline;
 mod codex;
 mod continuedev;
@@ -69,6 +71,8 @@ pub static FORMATS: [LogFormat; Provider::ALL.len() - ALIASES.len()] = [
     zed::FORMAT,
     continuedev::FORMAT,
     aider::FORMAT,
+    claudeai::FORMAT,
+    chatgpt::FORMAT,
     kimi::FORMAT,
     grok::FORMAT,
     hermes::FORMAT,

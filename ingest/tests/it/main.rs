@@ -9,6 +9,7 @@ mod codex_forks;
 mod cuts;
 mod databases;
 mod earlier;
+mod exports;
 mod flips;
 mod golden;
 mod gone;
