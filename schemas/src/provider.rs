@@ -61,6 +61,8 @@ closed_enum! {
         ClaudeAi = "claudeai",
         /// The conversations in an export of ChatGPT.
         ChatGpt = "chatgpt",
+        /// The CLI of OpenHands.
+        OpenHands = "openhands",
         /// Any agent whose session was exported as a trajectory in the Agent Trajectory Interchange
         /// Format.
         Atif = "atif",

@@ -85,6 +85,7 @@ const NAMES: &[(ToolKind, &[&str])] = &[
             "editfilev2",
             "texteditor",
             "editor",
+            "fileeditor",
         ],
     ),
     (

@@ -163,6 +163,12 @@ pub(super) fn commands_of(agent: Provider) -> &'static AgentCommands {
             resume: Impossible("a conversation of ChatGPT is continued only on its page"),
             start: StartWay::Impossible,
         },
+        // Verified: the documentation of the OpenHands CLI.
+        Provider::OpenHands => &AgentCommands {
+            program: "openhands",
+            resume: ById(&["--resume"]),
+            start: WithPrompt(&["-t"]),
+        },
         Provider::OpenClaw => &AgentCommands {
             program: "openclaw",
             resume: Impossible("OpenClaw keeps its conversations in its gateway"),

@@ -33,6 +33,7 @@ mod kimi;
 mod kiro;
 mod openclaw;
 mod opencode;
+mod openhands;
 mod pi;
 mod qwen;
 pub mod retention;
@@ -73,6 +74,7 @@ pub static FORMATS: [LogFormat; Provider::ALL.len() - ALIASES.len()] = [
     aider::FORMAT,
     claudeai::FORMAT,
     chatgpt::FORMAT,
+    openhands::FORMAT,
     kimi::FORMAT,
     grok::FORMAT,
     hermes::FORMAT,

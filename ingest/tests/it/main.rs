@@ -17,6 +17,7 @@ mod hermes;
 #[path = "../../../tests/it/left_out.rs"]
 mod left_out;
 mod memory;
+mod openhands;
 mod others;
 mod prompts;
 mod redact;

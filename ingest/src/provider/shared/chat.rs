@@ -52,7 +52,7 @@ fn media_url(part: Value<'_>) -> Option<&str> {
 
 /// Appends `[image/png 48213 bytes]` for media encoded in the address itself, otherwise
 /// `[address]`.
-fn append_media(url: &str, out: &mut String) {
+pub(crate) fn append_media(url: &str, out: &mut String) {
     let data = url.strip_prefix("data:").and_then(|data| data.split_once(";base64,"));
     match data {
         Some((kind, base64)) => render::append_binary_summary(Some(kind), Some(base64), out),
