@@ -63,6 +63,8 @@ closed_enum! {
         ChatGpt = "chatgpt",
         /// The CLI of OpenHands.
         OpenHands = "openhands",
+        /// Mistral Vibe.
+        Vibe = "vibe",
         /// Any agent whose session was exported as a trajectory in the Agent Trajectory Interchange
         /// Format.
         Atif = "atif",

@@ -169,6 +169,10 @@ pub(super) fn commands_of(agent: Provider) -> &'static AgentCommands {
             resume: ById(&["--resume"]),
             start: WithPrompt(&["-t"]),
         },
+        // Verified: its source, 2.18.4.
+        Provider::Vibe => {
+            &AgentCommands { program: "vibe", resume: ById(&["--resume"]), start: WithPrompt(&[]) }
+        }
         Provider::OpenClaw => &AgentCommands {
             program: "openclaw",
             resume: Impossible("OpenClaw keeps its conversations in its gateway"),

@@ -38,6 +38,7 @@ mod pi;
 mod qwen;
 pub mod retention;
 pub mod shared;
+mod vibe;
 mod vscode;
 mod vscopilot;
 mod zed;
@@ -75,6 +76,7 @@ pub static FORMATS: [LogFormat; Provider::ALL.len() - ALIASES.len()] = [
     claudeai::FORMAT,
     chatgpt::FORMAT,
     openhands::FORMAT,
+    vibe::FORMAT,
     kimi::FORMAT,
     grok::FORMAT,
     hermes::FORMAT,

@@ -13,7 +13,7 @@ use crate::provider::shared::identity::{begin_identified_record, uuid_identity};
 use crate::provider::shared::refusal::USER_WORDS;
 use crate::provider::shared::{chat, drift};
 use crate::stream::tree::ROOT;
-use crate::stream::{DecodedEvent, RecordAt, Stream, parse_micros};
+use crate::stream::{DecodedEvent, RecordAt, Stream};
 use crate::text::json::{JsonFields, Parser, Value, string_value};
 use crate::text::render;
 
@@ -72,7 +72,7 @@ impl OpenHandsDecoder {
         out: &mut Stream,
     ) -> RecordOutcome {
         let id = event.text("id");
-        let time = event.text("timestamp").and_then(parse_time);
+        let time = event.text("timestamp").and_then(chat::parse_local_micros);
         begin_identified_record((id, uuid_identity(id)), raw, at, time, out);
         if let Some(id) = id {
             // Old events have no parent: they follow each other.
@@ -279,9 +279,4 @@ fn append_part(part: Value<'_>, out: &mut String) {
         let url = string_value(image).unwrap_or("");
         chat::append_media(url, out);
     }
-}
-
-/// Parses a local time without its zone, read as UTC, or a time with a zone.
-pub(super) fn parse_time(text: &str) -> Option<i64> {
-    parse_micros(Some(text)).or_else(|| parse_micros(Some(&format!("{text}Z"))))
 }

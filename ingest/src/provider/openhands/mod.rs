@@ -20,9 +20,10 @@ use std::collections::HashSet;
 use schemas::Provider;
 use serde_json::Value as Json;
 
-use self::event::{OpenHandsDecoder, entry_id, parse_time};
+use self::event::{OpenHandsDecoder, entry_id};
 use self::usage::ResponseUsages;
 use crate::provider::format::{LogFormat, LogHead, LogReader, Quirks, RecordTally, SessionClaim};
+use crate::provider::shared::chat;
 use crate::provider::shared::database::tables::claim_stored;
 use crate::provider::shared::document::{self, ASSEMBLED, Document, RecordSpan};
 use crate::provider::shared::identity::uuid_identity;
@@ -100,7 +101,8 @@ impl NamedResponses {
         for span in records {
             parser.for_each_item(span.record_bytes(bytes), &mut |item| {
                 let LineItem::Object(event, _) = item else { return };
-                named.start = named.start.or_else(|| parse_time(event.text("timestamp")?));
+                named.start =
+                    named.start.or_else(|| chat::parse_local_micros(event.text("timestamp")?));
                 if let Some(id) = event.non_empty("llm_response_id") {
                     named.ids.insert(id.to_owned());
                 }

@@ -77,6 +77,11 @@ pub(crate) fn parse_time(time: Value<'_>) -> Option<i64> {
     Some(micros)
 }
 
+/// Parses RFC 3339 text, or a local time without its zone, which is read as UTC.
+pub(crate) fn parse_local_micros(text: &str) -> Option<i64> {
+    parse_micros(Some(text)).or_else(|| parse_micros(Some(&format!("{text}Z"))))
+}
+
 /// Returns the time in a field with milliseconds, converted to microseconds.
 pub(crate) fn read_millis(object: Option<Value<'_>>, key: &str) -> Option<i64> {
     let millis = object?.int(key).filter(|millis| *millis > 0)?;
