@@ -65,6 +65,8 @@ closed_enum! {
         OpenHands = "openhands",
         /// Mistral Vibe.
         Vibe = "vibe",
+        /// Junie CLI.
+        Junie = "junie",
         /// Any agent whose session was exported as a trajectory in the Agent Trajectory Interchange
         /// Format.
         Atif = "atif",

@@ -173,6 +173,11 @@ pub(super) fn commands_of(agent: Provider) -> &'static AgentCommands {
         Provider::Vibe => {
             &AgentCommands { program: "vibe", resume: ById(&["--resume"]), start: WithPrompt(&[]) }
         }
+        Provider::Junie => &AgentCommands {
+            program: "junie",
+            resume: Impossible("Junie documents no command that resumes a session by id"),
+            start: StartWay::Impossible,
+        },
         Provider::OpenClaw => &AgentCommands {
             program: "openclaw",
             resume: Impossible("OpenClaw keeps its conversations in its gateway"),

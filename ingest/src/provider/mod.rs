@@ -29,6 +29,7 @@ mod goose;
 mod grok;
 mod hermes;
 mod iflow;
+mod junie;
 mod kimi;
 mod kiro;
 mod openclaw;
@@ -77,6 +78,7 @@ pub static FORMATS: [LogFormat; Provider::ALL.len() - ALIASES.len()] = [
     chatgpt::FORMAT,
     openhands::FORMAT,
     vibe::FORMAT,
+    junie::FORMAT,
     kimi::FORMAT,
     grok::FORMAT,
     hermes::FORMAT,
