@@ -67,6 +67,8 @@ closed_enum! {
         Vibe = "vibe",
         /// Junie CLI.
         Junie = "junie",
+        /// gptme.
+        Gptme = "gptme",
         /// Any agent whose session was exported as a trajectory in the Agent Trajectory Interchange
         /// Format.
         Atif = "atif",

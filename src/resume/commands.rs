@@ -178,6 +178,10 @@ pub(super) fn commands_of(agent: Provider) -> &'static AgentCommands {
             resume: Impossible("Junie documents no command that resumes a session by id"),
             start: StartWay::Impossible,
         },
+        // Verified: its source: the name of a conversation resumes it.
+        Provider::Gptme => {
+            &AgentCommands { program: "gptme", resume: ById(&["--name"]), start: WithPrompt(&[]) }
+        }
         Provider::OpenClaw => &AgentCommands {
             program: "openclaw",
             resume: Impossible("OpenClaw keeps its conversations in its gateway"),

@@ -26,6 +26,7 @@ pub mod format;
 mod gemini;
 mod generic;
 mod goose;
+mod gptme;
 mod grok;
 mod hermes;
 mod iflow;
@@ -79,6 +80,7 @@ pub static FORMATS: [LogFormat; Provider::ALL.len() - ALIASES.len()] = [
     openhands::FORMAT,
     vibe::FORMAT,
     junie::FORMAT,
+    gptme::FORMAT,
     kimi::FORMAT,
     grok::FORMAT,
     hermes::FORMAT,
