@@ -71,6 +71,18 @@ closed_enum! {
         Poolside = "poolside",
         /// CodeBuddy Code.
         CodeBuddy = "codebuddy",
+        /// The conversations in an export of claude.ai.
+        ClaudeAi = "claudeai",
+        /// The conversations in an export of ChatGPT.
+        ChatGpt = "chatgpt",
+        /// The CLI of OpenHands.
+        OpenHands = "openhands",
+        /// Mistral Vibe.
+        Vibe = "vibe",
+        /// Junie CLI.
+        Junie = "junie",
+        /// gptme.
+        Gptme = "gptme",
         /// Any agent whose session was exported as a trajectory in the Agent Trajectory Interchange
         /// Format.
         Atif = "atif",

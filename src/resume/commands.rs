@@ -193,6 +193,35 @@ pub(super) fn commands_of(agent: Provider) -> &'static AgentCommands {
             resume: Impossible("Aider can restore the whole history of a folder, not one chat"),
             start: StartWay::Impossible,
         },
+        Provider::ClaudeAi => &AgentCommands {
+            program: "claude",
+            resume: Impossible("a conversation of claude.ai is continued only on its page"),
+            start: StartWay::Impossible,
+        },
+        Provider::ChatGpt => &AgentCommands {
+            program: "chatgpt",
+            resume: Impossible("a conversation of ChatGPT is continued only on its page"),
+            start: StartWay::Impossible,
+        },
+        // Verified: the documentation of the OpenHands CLI.
+        Provider::OpenHands => &AgentCommands {
+            program: "openhands",
+            resume: ById(&["--resume"]),
+            start: WithPrompt(&["-t"]),
+        },
+        // Verified: its source, 2.18.4.
+        Provider::Vibe => {
+            &AgentCommands { program: "vibe", resume: ById(&["--resume"]), start: WithPrompt(&[]) }
+        }
+        Provider::Junie => &AgentCommands {
+            program: "junie",
+            resume: Impossible("Junie documents no command that resumes a session by id"),
+            start: StartWay::Impossible,
+        },
+        // Verified: its source: the name of a conversation resumes it.
+        Provider::Gptme => {
+            &AgentCommands { program: "gptme", resume: ById(&["--name"]), start: WithPrompt(&[]) }
+        }
         Provider::OpenClaw => &AgentCommands {
             program: "openclaw",
             resume: Impossible("OpenClaw keeps its conversations in its gateway"),

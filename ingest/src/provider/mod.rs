@@ -10,7 +10,9 @@ mod amp;
 mod antigravity;
 mod atif;
 pub mod call_arguments;
+mod chatgpt;
 mod claude;
+mod claudeai;
 mod cline;
 mod codebuddy;
 mod codewhale;
@@ -29,18 +31,22 @@ pub mod format;
 mod gemini;
 mod generic;
 mod goose;
+mod gptme;
 mod grok;
 mod hermes;
 mod iflow;
+mod junie;
 mod kimi;
 mod kiro;
 mod openclaw;
 mod opencode;
+mod openhands;
 mod pi;
 mod poolside;
 mod qwen;
 pub mod retention;
 pub mod shared;
+mod vibe;
 mod vscode;
 mod vscopilot;
 mod warp;
@@ -83,6 +89,12 @@ pub static FORMATS: [LogFormat; Provider::ALL.len() - ALIASES.len()] = [
     cortex::FORMAT,
     forge::FORMAT,
     poolside::FORMAT,
+    claudeai::FORMAT,
+    chatgpt::FORMAT,
+    openhands::FORMAT,
+    vibe::FORMAT,
+    junie::FORMAT,
+    gptme::FORMAT,
     kimi::FORMAT,
     grok::FORMAT,
     hermes::FORMAT,

@@ -84,6 +84,7 @@ fn companions_of(log: &str) -> Vec<String> {
         format!("{folder}/{stem}.json"),
         format!("{folder}/{}", name.replace(".messages.json", ".json")),
         format!("{folder}/summary.json"),
+        format!("{folder}/meta.json"),
         format!("{session}/state.json"),
         "kimi/kimi.json".to_owned(),
     ];

@@ -9,6 +9,7 @@ mod codex_forks;
 mod cuts;
 mod databases;
 mod earlier;
+mod exports;
 mod flips;
 mod golden;
 mod gone;
@@ -16,6 +17,7 @@ mod hermes;
 #[path = "../../../tests/it/left_out.rs"]
 mod left_out;
 mod memory;
+mod openhands;
 mod others;
 mod prompts;
 mod redact;

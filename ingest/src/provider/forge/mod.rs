@@ -170,9 +170,9 @@ fn decode_log(bytes: &[u8], out: &mut Stream, tally: &mut RecordTally) {
 
 /// Reads the fields of a conversation. Returns the time at which it began.
 fn decode_header(info: Value<'_>, out: &mut Stream) -> Option<i64> {
-    let created = info.text("created_at").and_then(chat::parse_utc);
+    let created = info.text("created_at").and_then(chat::parse_unzoned);
     out.extend_time_range(created);
-    out.extend_time_range(info.text("updated_at").and_then(chat::parse_utc));
+    out.extend_time_range(info.text("updated_at").and_then(chat::parse_unzoned));
     out.offer_title(TitleFrom::Agent, info.text("title").unwrap_or(""));
     created
 }

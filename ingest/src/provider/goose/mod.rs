@@ -204,8 +204,8 @@ fn decode_log(bytes: &[u8], out: &mut Stream, tally: &mut RecordTally) {
 
 /// Reads the fields that describe a session. Without a ledger they have the only token counts.
 fn decode_header(info: Value<'_>, has_counts: bool, out: &mut Stream) {
-    let updated = info.text("updated_at").and_then(chat::parse_utc);
-    out.extend_time_range(info.text("created_at").and_then(chat::parse_utc));
+    let updated = info.text("updated_at").and_then(chat::parse_unzoned);
+    out.extend_time_range(info.text("created_at").and_then(chat::parse_unzoned));
     out.extend_time_range(updated);
     out.set_cwd(info.text("working_dir"));
     let title = info.non_empty("name").or_else(|| info.non_empty("description")).unwrap_or("");

@@ -52,7 +52,7 @@ fn media_url(part: Value<'_>) -> Option<&str> {
 
 /// Appends `[image/png 48213 bytes]` for media encoded in the address itself, otherwise
 /// `[address]`.
-fn append_media(url: &str, out: &mut String) {
+pub(crate) fn append_media(url: &str, out: &mut String) {
     let data = url.strip_prefix("data:").and_then(|data| data.split_once(";base64,"));
     match data {
         Some((kind, base64)) => render::append_binary_summary(Some(kind), Some(base64), out),
@@ -77,8 +77,9 @@ pub(crate) fn parse_time(time: Value<'_>) -> Option<i64> {
     Some(micros)
 }
 
-/// Parses a time in UTC, as SQLite writes it (`2026-10-25 07:40:02`), or RFC 3339.
-pub(crate) fn parse_utc(text: &str) -> Option<i64> {
+/// Parses RFC 3339 text, or a time without a zone, which is read as UTC, also as SQLite writes it
+/// (`2026-10-25 07:40:02`).
+pub(crate) fn parse_unzoned(text: &str) -> Option<i64> {
     parse_micros(Some(text))
         .or_else(|| parse_micros(Some(&format!("{}Z", text.replacen(' ', "T", 1)))))
 }

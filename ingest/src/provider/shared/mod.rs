@@ -4,6 +4,7 @@ pub(crate) mod agents;
 pub(crate) mod arguments;
 pub(crate) mod blocks;
 pub(crate) mod chat;
+pub(crate) mod chat_export;
 pub(crate) mod database;
 pub(crate) mod document;
 pub(crate) mod drift;

@@ -13,7 +13,7 @@ use rusqlite::{Connection, OptionalExtension, Result, Row};
 use serde_json::{Map, Value as Json, json};
 
 use super::task::{TaskMessage, read_task};
-use crate::provider::shared::chat::parse_utc;
+use crate::provider::shared::chat::parse_unzoned;
 use crate::provider::shared::database::cells::{
     cell_bytes, cell_integer, cell_text, read_table_names, select_cells,
 };
@@ -227,7 +227,7 @@ fn read_exchanges(
     while let Some(row) = rows.next()? {
         let cell = |at: usize| row.get_ref(at).map(cell_text);
         let (exchange, start) = (cell(1)?, cell(2)?);
-        let time_us = parse_utc(&start).or_else(|| last_time(&records)).unwrap_or(0);
+        let time_us = parse_unzoned(&start).or_else(|| last_time(&records)).unwrap_or(0);
         if let Some(record) = ended.take() {
             records.push(OrderedRecord { time_us, record });
         }

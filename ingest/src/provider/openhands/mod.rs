@@ -1,0 +1,113 @@
+//! Reads the conversations of OpenHands, whose events are files of their own
+//! (docs/formats.md#openhands).
+//!
+//! ```text
+//! ~/.openhands/conversations/<id>/base_state.json            {"id":"...","agent":{"llm":{"model":"..."}},
+//!                                                             "workspace":{"working_dir":"..."},
+//!                                                             "leaf_event_id":"...","stats":{...}}
+//! ~/.openhands/conversations/<id>/events/event-00000-<id>.json {"kind":"MessageEvent","id":"...",...}
+//! ```
+//!
+//! A conversation is assembled into a document of its events (`folder.rs`), which `event.rs` decodes.
+//! The tokens of each response are in `stats` (`usage.rs`).
+
+mod event;
+mod folder;
+mod usage;
+
+use std::collections::HashSet;
+
+use schemas::Provider;
+use serde_json::Value as Json;
+
+use self::event::{OpenHandsDecoder, entry_id};
+use self::usage::ResponseUsages;
+use crate::provider::format::{LogFormat, LogHead, LogReader, Quirks, RecordTally, SessionClaim};
+use crate::provider::shared::chat;
+use crate::provider::shared::database::tables::claim_stored;
+use crate::provider::shared::document::{self, ASSEMBLED, Document, RecordSpan};
+use crate::provider::shared::identity::uuid_identity;
+use crate::stream::Stream;
+use crate::stream::tree::ROOT;
+use crate::text::json::{JsonFields, LineItem, Parser};
+
+pub(super) const FORMAT: LogFormat = LogFormat {
+    provider: Provider::OpenHands,
+    has_unique_ids: true,
+    decoder_version: 1,
+    roots: |places| {
+        let conversations = places.env_path("OPENHANDS_CONVERSATIONS_DIR");
+        vec![conversations.unwrap_or_else(|| places.home_path(".openhands/conversations"))]
+    },
+    sniff: claim_log,
+    quirks: Quirks {
+        assemblies: &[folder::ASSEMBLY],
+        is_sidecar: Some(|name, has| name != folder::BASE_STATE && has(folder::BASE_STATE)),
+        ..Quirks::NONE
+    },
+    reader: LogReader::Document(decode_log),
+};
+
+/// Value of `store` in the documents of these conversations.
+const STORE: &str = "openhands";
+
+fn claim_log(head: &LogHead<'_>) -> Option<SessionClaim> {
+    let id = head.stored_info(STORE)?["id"].as_str().filter(|id| !id.is_empty())?;
+    let first = head.document()?.get("messages").and_then(|events| events[0]["id"].as_str());
+    Some(SessionClaim {
+        first_record: uuid_identity(first),
+        ..claim_stored(Provider::OpenHands, id, &Json::Null)
+    })
+}
+
+fn decode_log(bytes: &[u8], out: &mut Stream, tally: &mut RecordTally) {
+    let conversation = Document::read(bytes, &ASSEMBLED, out, tally);
+    let info = conversation.fields().get("info").cloned().unwrap_or_default();
+    out.set_cwd(info["workspace"]["working_dir"].as_str());
+    out.set_model(info["model"].as_str());
+
+    let mut usages = ResponseUsages::read(&info["stats"]);
+    let named = NamedResponses::read(bytes, &conversation.records);
+    usages.push_rest(&named, out);
+    let mut decoder = OpenHandsDecoder::new(usages);
+    let records = &conversation.records;
+    document::for_each_record(bytes, records, out, tally, &mut |event, raw, at, out| {
+        decoder.decode_event(event, raw, at, out)
+    });
+
+    // The user may have gone back to an earlier event since the last one.
+    let leaf = match info["leaf_event_id"].as_str() {
+        Some(leaf) => Some(entry_id(leaf)),
+        None if info["head_is_empty"] == true => Some(ROOT),
+        None => None,
+    };
+    if let Some(leaf) = leaf.filter(|leaf| Some(*leaf) != decoder.last_entry()) {
+        out.add_tree_entry(entry_id(""), leaf);
+    }
+}
+
+/// The responses that events name.
+#[derive(Default)]
+struct NamedResponses {
+    ids: HashSet<String>,
+    /// The time of the first event in microseconds since 1970.
+    start: Option<i64>,
+}
+
+impl NamedResponses {
+    fn read(bytes: &[u8], records: &[RecordSpan]) -> Self {
+        let mut named = Self::default();
+        let mut parser = Parser::default();
+        for span in records {
+            parser.for_each_item(span.record_bytes(bytes), &mut |item| {
+                let LineItem::Object(event, _) = item else { return };
+                named.start =
+                    named.start.or_else(|| chat::parse_unzoned(event.text("timestamp")?));
+                if let Some(id) = event.non_empty("llm_response_id") {
+                    named.ids.insert(id.to_owned());
+                }
+            });
+        }
+        named
+    }
+}

@@ -1,0 +1,470 @@
+//! Splits the export of a chat service into its conversations. One file has the list of all of them
+//! and may be larger than a document may be (docs/formats.md#exports-of-chat-services).
+//!
+//! ```text
+//! [{"uuid":"...","name":"...","chat_messages":[{...},{...}]},...]        claude.ai
+//! [{"title":"...","create_time":1.5,"mapping":{"<id>":{...},...}},...]   ChatGPT
+//! ```
+//!
+//! The file is read once to find its conversations, of which one at a time is in memory. Each is
+//! assembled into a document: `{"info":{"store":"claudeai","uuid":"...",...},"messages":[...]}`.
+
+use std::collections::{HashMap, VecDeque};
+use std::fmt;
+use std::fs::File;
+use std::io::{self, Read, Seek as _, SeekFrom};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use schemas::problem::ProblemKind;
+use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
+use serde_json::value::RawValue;
+use serde_json::{Map, Value as Json};
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::database::document_text::document_bytes;
+use super::database::tables::{missing_session, session_path, split_session_path, stamp_state};
+use super::document::to_legible_text;
+use crate::source::assembly::{AssembledSession, SessionList, SourceDefect};
+use crate::source::candidate::FileState;
+use crate::source::container::{MAX_DOCUMENT_BYTES, oversized_message};
+use crate::stream::{parse_micros, push_bounded};
+
+/// Number of bytes at the beginning of a file that show whose export it is.
+const HEAD_BYTES: u64 = 64 << 10;
+
+/// Number of bytes of an export that are read at once.
+const CHUNK_BYTES: usize = 256 << 10;
+
+/// Maximum number of exports whose conversations are remembered. A large export is in many files.
+const MAX_LISTED_FILES: usize = 64;
+
+/// The export of a chat service.
+pub(crate) struct ChatExport {
+    /// Value of `store` in the documents.
+    pub(crate) store: &'static str,
+    /// The field of a conversation with its messages: a list, or an object whose values they are.
+    pub(crate) messages: &'static str,
+    /// A field of a conversation that tells the service from others.
+    pub(crate) mark: &'static str,
+    /// The fields with the id of a conversation. The first one that it has counts.
+    pub(crate) ids: &'static [&'static str],
+    /// The field with the time of the latest change: RFC 3339 text, or seconds since 1970.
+    pub(crate) updated: &'static str,
+    /// Puts the messages of a conversation in the order of the document.
+    pub(crate) order: fn(Vec<&RawValue>) -> Vec<&RawValue>,
+}
+
+/// A conversation in an export.
+struct Conversation {
+    id: String,
+    offset: u64,
+    /// Length in bytes.
+    length: u64,
+    /// Time of the latest change in microseconds since 1970, with a hash in place of its microseconds.
+    updated_us: i64,
+}
+
+/// The conversations of an export.
+struct ListedExport {
+    conversations: Vec<Conversation>,
+    /// The rows of `conversations` by id.
+    rows: HashMap<String, usize>,
+    defects: Vec<SourceDefect>,
+}
+
+/// An export that was listed while its file was in a state.
+struct ListedFile {
+    path: PathBuf,
+    state: FileState,
+    export: Arc<ListedExport>,
+}
+
+/// The exports listed last. To find each conversation anew would read the file for each.
+static LISTED: Mutex<VecDeque<ListedFile>> = Mutex::new(VecDeque::new());
+
+impl ChatExport {
+    /// Returns whether a file is an export of this service, by its name and its first conversation.
+    pub(crate) fn is_export(&self, path: &Path) -> bool {
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        let number = name.strip_prefix("conversations").and_then(|end| end.strip_suffix(".json"));
+        if !number.is_some_and(|number| number.is_empty() || number.starts_with('-')) {
+            return false;
+        }
+        let mut head = Vec::new();
+        let read = File::open(path).and_then(|file| file.take(HEAD_BYTES).read_to_end(&mut head));
+        let text = to_legible_text(&head);
+        let list = text.trim_start_matches('\u{feff}').trim_start().strip_prefix('[');
+        let Some(first) = list.filter(|_| read.is_ok()) else { return false };
+        let parts = ConversationParts::read(first, self.messages);
+        parts.has_messages && parts.info.contains_key(self.mark)
+    }
+
+    /// Lists the conversations in an export. The path of a conversation is `<file>#<id>`.
+    pub(crate) fn list(&self, file: &Path) -> io::Result<SessionList> {
+        let export = self.listed_export(file)?;
+        let sessions = export.conversations.iter().map(|conversation| AssembledSession {
+            path: session_path(file, &conversation.id),
+            bytes: conversation.length,
+            updated_us: conversation.updated_us,
+        });
+        Ok(SessionList { sessions: sessions.collect(), defects: export.defects.clone() })
+    }
+
+    /// Assembles the document of the conversation at a path.
+    pub(crate) fn assemble(&self, path: &Path) -> io::Result<Vec<u8>> {
+        let (file, id) = split_session_path(path).ok_or_else(missing_session)?;
+        let export = self.listed_export(&file)?;
+        let row = export.rows.get(&id).ok_or_else(missing_session)?;
+        let Conversation { offset, length, .. } = export.conversations[*row];
+        if length > MAX_DOCUMENT_BYTES {
+            return Err(io::Error::new(io::ErrorKind::FileTooLarge, oversized_message(length)));
+        }
+        let mut file = File::open(file)?;
+        file.seek(SeekFrom::Start(offset))?;
+        let mut bytes = Vec::new();
+        file.take(length).read_to_end(&mut bytes)?;
+        let text = to_legible_text(&bytes);
+        let mut parts = ConversationParts::read(&text, self.messages);
+        parts.info.insert("store".to_owned(), self.store.into());
+        let messages = (self.order)(parts.messages);
+        // A line with an object would make the document look like a file of lines.
+        let messages = messages.iter().map(|message| message.get().replace(['\n', '\r'], " "));
+        let messages: Vec<String> = messages.collect();
+        Ok(document_bytes(&Json::Object(parts.info).to_string(), &messages))
+    }
+
+    /// Returns the conversations of an export. The file is read only if it was not, or has changed.
+    fn listed_export(&self, path: &Path) -> io::Result<Arc<ListedExport>> {
+        let file = File::open(path)?;
+        let state = FileState::of_metadata(&file.metadata()?);
+        let mut listed = LISTED.lock().unwrap_or_else(PoisonError::into_inner);
+        listed.retain(|known| known.path != path || known.state == state);
+        if let Some(known) = listed.iter().find(|known| known.path == path) {
+            return Ok(Arc::clone(&known.export));
+        }
+        let export = Arc::new(self.read_export(file)?);
+        let known = ListedFile { path: path.to_owned(), state, export: Arc::clone(&export) };
+        push_bounded(&mut listed, MAX_LISTED_FILES, known);
+        Ok(export)
+    }
+
+    /// Reads an export from its beginning and finds its conversations.
+    fn read_export(&self, content: impl Read) -> io::Result<ListedExport> {
+        let mut export =
+            ListedExport { conversations: Vec::new(), rows: HashMap::new(), defects: Vec::new() };
+        let end = split_list(content, &mut |element| self.add_conversation(&element, &mut export))?;
+        if let ListEnd::Cut(at) = end {
+            let message = format!(
+                "the export ends at byte {at} in the middle of its list: the conversations from \
+                 there on are missing; download it again"
+            );
+            export.defects.push(SourceDefect { kind: ProblemKind::Unreadable, message });
+        }
+        Ok(export)
+    }
+
+    /// Adds an element of the list. One without an id is reported.
+    fn add_conversation(&self, element: &ListElement<'_>, export: &mut ListedExport) {
+        let ListElement { offset, length, beginning } = *element;
+        let text = to_legible_text(beginning);
+        let info = ConversationParts::read(&text, self.messages).info;
+        let id =
+            self.ids.iter().find_map(|key| info.get(*key)?.as_str().filter(|id| !id.is_empty()));
+        let Some(id) = id else {
+            let message = format!(
+                "the conversation of {length} bytes at byte {offset} has no id to know it by"
+            );
+            export.defects.push(SourceDefect { kind: ProblemKind::BadJson, message });
+            return;
+        };
+        // The sign separates the file and the id in a path.
+        let mut id = id.replace('#', "_");
+        if export.rows.contains_key(&id) {
+            id = format!("{id}~{}", export.conversations.len());
+        }
+        let updated = info.get(self.updated).and_then(parse_json_time).unwrap_or(0);
+        let updated_us = stamp_state(updated, xxh3_64(beginning));
+        export.rows.insert(id.clone(), export.conversations.len());
+        export.conversations.push(Conversation { id, offset, length, updated_us });
+    }
+}
+
+/// Parses RFC 3339 text or seconds since 1970 into microseconds.
+pub(crate) fn parse_json_time(time: &Json) -> Option<i64> {
+    let Some(seconds) = time.as_f64() else { return parse_micros(time.as_str()) };
+    #[expect(clippy::cast_possible_truncation, reason = "such a time is far below the limit")]
+    let micros = (seconds.clamp(0.0, 1e11) * 1e6).round() as i64;
+    Some(micros)
+}
+
+/// A conversation, split into its messages and its other fields. If its text is cut, those before the cut.
+#[derive(Default)]
+struct ConversationParts<'a> {
+    info: Map<String, Json>,
+    messages: Vec<&'a RawValue>,
+    /// True if it has the field of the messages.
+    has_messages: bool,
+}
+
+impl<'a> ConversationParts<'a> {
+    /// Splits the JSON of a conversation, whose field `field` has the messages.
+    fn read(text: &'a str, field: &str) -> Self {
+        let mut parts = Self::default();
+        let mut deserializer = serde_json::Deserializer::from_str(text);
+        // What is before a cut or an error counts.
+        let _ = deserializer.deserialize_map(PartsVisitor { parts: &mut parts, field });
+        parts
+    }
+}
+
+/// Collects the parts of a conversation.
+struct PartsVisitor<'p, 'a> {
+    parts: &'p mut ConversationParts<'a>,
+    field: &'p str,
+}
+
+impl<'de> Visitor<'de> for PartsVisitor<'_, 'de> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a conversation")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+        while let Some(key) = map.next_key::<String>()? {
+            if key == self.field {
+                self.parts.has_messages = true;
+                map.next_value_seed(MessagesSeed(&mut self.parts.messages))?;
+            } else {
+                self.parts.info.insert(key, map.next_value()?);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Collects messages that are in a list, or are the values of an object.
+struct MessagesSeed<'p, 'a>(&'p mut Vec<&'a RawValue>);
+
+impl<'de> DeserializeSeed<'de> for MessagesSeed<'_, 'de> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for MessagesSeed<'_, 'de> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("messages")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<(), A::Error> {
+        while let Some(message) = seq.next_element()? {
+            self.0.push(message);
+        }
+        Ok(())
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+        while map.next_key::<serde::de::IgnoredAny>()?.is_some() {
+            self.0.push(map.next_value()?);
+        }
+        Ok(())
+    }
+
+    fn visit_unit<E: Error>(self) -> Result<(), E> {
+        Ok(())
+    }
+}
+
+/// An object in the list of an export.
+struct ListElement<'b> {
+    offset: u64,
+    /// Length in bytes.
+    length: u64,
+    /// Its bytes, at most [`MAX_DOCUMENT_BYTES`] of them.
+    beginning: &'b [u8],
+}
+
+/// How the list of an export ends.
+#[derive(Debug, PartialEq, Eq)]
+enum ListEnd {
+    Closed,
+    /// The file ends at this byte.
+    Cut(u64),
+}
+
+/// Passes the objects of a list to `take`. An object in which the file ends is not passed: a document
+/// that lost its end would replace the one that was read before.
+fn split_list(
+    mut content: impl Read,
+    take: &mut dyn FnMut(ListElement<'_>),
+) -> io::Result<ListEnd> {
+    let mut splitter = ListSplitter::default();
+    let mut chunk = vec![0; CHUNK_BYTES];
+    let mut at = 0;
+    loop {
+        let read = match content.read(&mut chunk) {
+            Ok(0) => break,
+            Ok(read) => read,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) => return Err(error),
+        };
+        splitter.read_chunk(&chunk[..read], at, take);
+        at += read as u64;
+        if splitter.is_closed {
+            return Ok(ListEnd::Closed);
+        }
+    }
+    Ok(ListEnd::Cut(at))
+}
+
+/// Finds the objects of a list by their brackets.
+#[derive(Default)]
+struct ListSplitter {
+    /// Number of open brackets; 1 in the list.
+    depth: usize,
+    is_in_string: bool,
+    is_escaped: bool,
+    is_closed: bool,
+    /// Offset of the object that is open.
+    start: Option<u64>,
+    beginning: Vec<u8>,
+}
+
+impl ListSplitter {
+    /// Reads the bytes of the file from offset `at` on.
+    fn read_chunk(&mut self, chunk: &[u8], at: u64, take: &mut dyn FnMut(ListElement<'_>)) {
+        let mut next = 0;
+        // The bytes of the open object in this chunk begin here.
+        let mut kept = 0;
+        while let Some(byte) = chunk.get(next).filter(|_| !self.is_closed) {
+            if self.is_escaped {
+                self.is_escaped = false;
+            } else if self.is_in_string {
+                let Some(found) = memchr::memchr2(b'"', b'\\', &chunk[next..]) else { break };
+                next += found;
+                self.is_escaped = chunk[next] == b'\\';
+                self.is_in_string = self.is_escaped;
+            } else {
+                match byte {
+                    b'"' => self.is_in_string = true,
+                    b'{' | b'[' => {
+                        if self.depth == 1 {
+                            self.start = Some(at + next as u64);
+                            kept = next;
+                        }
+                        self.depth += 1;
+                    }
+                    b'}' | b']' => {
+                        self.depth = self.depth.saturating_sub(1);
+                        if self.depth == 1 {
+                            self.keep(&chunk[kept..=next]);
+                            self.end_element(at + next as u64 + 1, take);
+                        }
+                        self.is_closed = self.depth == 0;
+                    }
+                    _ => {}
+                }
+            }
+            next += 1;
+        }
+        if self.start.is_some() {
+            self.keep(&chunk[kept..]);
+        }
+    }
+
+    /// Keeps bytes of the open object, as many as a document may have.
+    fn keep(&mut self, bytes: &[u8]) {
+        let limit = usize::try_from(MAX_DOCUMENT_BYTES).unwrap_or(usize::MAX);
+        let room = limit.saturating_sub(self.beginning.len());
+        self.beginning.extend_from_slice(&bytes[..bytes.len().min(room)]);
+    }
+
+    /// Passes the open object, which ends at offset `end`.
+    fn end_element(&mut self, end: u64, take: &mut dyn FnMut(ListElement<'_>)) {
+        if let Some(offset) = self.start.take() {
+            take(ListElement { offset, length: end - offset, beginning: &self.beginning });
+            self.beginning.clear();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// Gives its bytes in pieces of at most this length.
+    struct Pieces<'b>(&'b [u8], usize);
+
+    impl Read for Pieces<'_> {
+        fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+            let length = self.1.min(self.0.len()).min(into.len());
+            into[..length].copy_from_slice(&self.0[..length]);
+            self.0 = &self.0[length..];
+            Ok(length)
+        }
+    }
+
+    /// The elements of a list that is read in pieces, and its end.
+    fn elements(list: &[u8], piece: usize) -> (Vec<(u64, String)>, ListEnd) {
+        let mut found = Vec::new();
+        let end = split_list(Pieces(list, piece), &mut |element| {
+            let text = String::from_utf8_lossy(element.beginning).into_owned();
+            assert_eq!(element.length, text.len() as u64);
+            found.push((element.offset, text));
+        });
+        (found, end.expect("reads"))
+    }
+
+    #[test]
+    fn brackets_and_quotes_in_texts_do_not_end_a_conversation() {
+        let list = br#" [{"a":"]}\"[{\\"} ,
+ {"b":[{"c":[]}],"d":"\\\""},{}] {"e":1}"#;
+        let want =
+            [r#"{"a":"]}\"[{\\"}"#, r#"{"b":[{"c":[]}],"d":"\\\""}"#, "{}"].map(str::to_owned);
+        for piece in 1..=list.len() {
+            let (found, end) = elements(list, piece);
+            assert_eq!(end, ListEnd::Closed);
+            for (offset, text) in &found {
+                let offset = usize::try_from(*offset).expect("fits");
+                assert_eq!(&list[offset..offset + text.len()], text.as_bytes());
+            }
+            assert_eq!(found.into_iter().map(|(_, text)| text).collect::<Vec<_>>(), want);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn an_export_that_is_cut_anywhere_gives_what_is_before_the_cut(
+            texts in proptest::collection::vec("[\\[\\]{}\"\\\\a,:é]{0,9}", 1..6),
+            cut in any::<proptest::sample::Index>(),
+            piece in 1usize..9,
+        ) {
+            let whole: Vec<String> =
+                texts.iter().map(|text| serde_json::json!({ "x": [text] }).to_string()).collect();
+            let list = format!("[{}]", whole.join(", "));
+            let (found, end) = elements(list.as_bytes(), piece);
+            prop_assert_eq!(end, ListEnd::Closed);
+            let found: Vec<String> = found.into_iter().map(|(_, text)| text).collect();
+            prop_assert_eq!(&found, &whole);
+
+            let cut = cut.index(list.len());
+            let mut before = 0;
+            let end = split_list(Pieces(&list.as_bytes()[..cut], piece), &mut |element| {
+                before += usize::from(whole.iter().any(|text| text.as_bytes() == element.beginning));
+            });
+            prop_assert_eq!(end.expect("reads"), ListEnd::Cut(cut as u64));
+            let complete = whole.iter().scan(1, |at, text| {
+                *at += text.len() + 2;
+                Some(*at - 2)
+            });
+            prop_assert_eq!(before, complete.filter(|end| *end <= cut).count());
+        }
+    }
+}

@@ -1,0 +1,180 @@
+//! Exports of chat services: one file with many conversations, of which a later one has more.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use schemas::problem::ProblemKind;
+use serde_json::{Value as Json, json};
+
+use crate::memory::{Memory, samples};
+
+/// Adds a prompt to a conversation.
+type AddPrompt = fn(&mut Json);
+
+/// The samples, and how a later export of each differs.
+const EXPORTS: &[(&str, AddPrompt)] = &[
+    ("claudeai/conversations.json", |conversation| {
+        let messages = conversation["chat_messages"].as_array_mut().expect("messages");
+        let last = messages.last().map(|message| message["uuid"].clone());
+        messages.push(json!({
+            "uuid": "019f1c20-3a51-7c04-a6be-11d0c2f58eff", "sender": "human",
+            "text": "One more thing.", "created_at": "2026-11-01T08:00:00Z",
+            "parent_message_uuid": last,
+        }));
+        conversation["updated_at"] = "2026-11-01T08:00:00Z".into();
+    }),
+    ("chatgpt/conversations-000.json", |conversation| {
+        let id = "a0f7c1d2-6b35-4e89-9c04-1d8e52f7b6ff";
+        let current = conversation["current_node"].clone();
+        let message = json!({
+            "id": id, "author": { "role": "user" }, "create_time": 1793520000.0,
+            "content": { "content_type": "text", "parts": ["One more thing."] },
+            "recipient": "all", "metadata": {},
+        });
+        conversation["mapping"][id] =
+            json!({ "id": id, "message": message, "parent": current, "children": [] });
+        conversation["current_node"] = id.into();
+        conversation["update_time"] = 1793520000.0.into();
+    }),
+];
+
+/// A copy of a sample in a folder below `dir`.
+fn copy(dir: &Path, folder: &str, sample: &str) -> PathBuf {
+    let path = dir.join(folder).join(sample);
+    fs::create_dir_all(path.parent().expect("folder")).expect("creates");
+    let export = fs::read(samples().join(sample)).expect("reads");
+    // Written like the one with another prompt.
+    let export: Json = serde_json::from_slice(&export).expect("JSON");
+    fs::write(&path, export.to_string()).expect("writes");
+    path
+}
+
+/// Adds a prompt to the first conversation of an export.
+fn add_prompt(path: &Path, add: AddPrompt) {
+    let mut export: Json = serde_json::from_slice(&fs::read(path).expect("reads")).expect("JSON");
+    add(&mut export[0]);
+    fs::write(path, export.to_string()).expect("writes");
+}
+
+/// The texts of all prompts that are not copies, sorted.
+fn prompts(memory: &Memory) -> Vec<String> {
+    let events = memory.events().into_iter();
+    let own =
+        events.filter(|event| event.event_type == schemas::EventType::User && !event.is_replay);
+    let mut texts: Vec<String> = own.map(|event| event.text).collect();
+    texts.sort();
+    texts
+}
+
+#[test]
+fn an_export_that_is_replaced_by_a_later_one_keeps_its_events_at_their_places() {
+    for (sample, add) in EXPORTS {
+        let dir = tempfile::tempdir().expect("tempdir");
+        let path = copy(dir.path(), "", sample);
+        let memory = Memory::default();
+        memory.ingest(&path);
+        let before = memory.events();
+        assert!(before.len() > 10, "{sample}");
+        assert_eq!(memory.ingest(&path).files_opened, 0, "{sample}");
+
+        add_prompt(&path, *add);
+        // The others have the same bytes.
+        assert_eq!(memory.ingest(&path).files_opened, 1, "{sample}");
+        let now = memory.events();
+        assert_eq!(now.len(), before.len() + 1, "{sample}");
+        for event in &before {
+            let same = now.iter().find(|now| {
+                now.session_id == event.session_id && now.event_index == event.event_index
+            });
+            assert_eq!(same.map(|same| &same.text), Some(&event.text), "{sample}");
+        }
+        assert!(prompts(&memory).contains(&"One more thing.".to_owned()), "{sample}");
+    }
+}
+
+#[test]
+fn what_two_exports_share_counts_once() {
+    for (sample, add) in EXPORTS {
+        let dir = tempfile::tempdir().expect("tempdir");
+        let first = copy(dir.path(), "january", sample);
+        let second = copy(dir.path(), "march", sample);
+        let once = Memory::default();
+        once.ingest(&first);
+        add_prompt(&second, *add);
+        for paths in [[&first, &second], [&second, &first]] {
+            let memory = Memory::default();
+            for path in paths {
+                memory.ingest(path);
+            }
+            let mut expected = prompts(&once);
+            expected.push("One more thing.".to_owned());
+            expected.sort();
+            assert_eq!(prompts(&memory), expected, "{sample}");
+        }
+    }
+}
+
+#[test]
+fn an_export_that_is_cut_loses_no_conversation() {
+    for (sample, _) in EXPORTS {
+        let dir = tempfile::tempdir().expect("tempdir");
+        let path = copy(dir.path(), "", sample);
+        let memory = Memory::default();
+        memory.ingest(&path);
+        let before = memory.events().len();
+        let whole = fs::read(&path).expect("reads");
+        for length in [whole.len() - 1, whole.len() / 2, 70, 1, 0] {
+            fs::write(&path, &whole[..length]).expect("writes");
+            let report = memory.ingest(&path);
+            let is_reported =
+                !report.problem_list.is_empty() || report.files_unknown + report.files_empty > 0;
+            assert!(is_reported, "{sample} {length}");
+            assert_eq!(memory.events().len(), before, "{sample} {length}");
+        }
+
+        fs::write(&path, &whole[..whole.len() - 1]).expect("writes");
+        let report = Memory::default().ingest(&path);
+        let [problem] = report.problem_list.as_slice() else { panic!("{:?}", report.problem_list) };
+        assert_eq!(problem.kind, ProblemKind::Unreadable);
+        assert!(problem.message.contains("download it again"), "{}", problem.message);
+    }
+}
+
+#[test]
+fn a_list_of_other_conversations_is_no_export() {
+    for content in [
+        r#"[{"id":"a","title":"t","mapping":{},"inserted_at":"2026-10-01T08:00:00Z"}]"#,
+        r#"[{"uuid":"a","messages":[{"role":"user","content":"chat_messages"}]}]"#,
+        r#"{"uuid":"a","chat_messages":[]}"#,
+        "[]",
+        "",
+    ] {
+        let dir = tempfile::tempdir().expect("tempdir");
+        let path = dir.path().join("conversations.json");
+        fs::write(&path, content).expect("writes");
+        let memory = Memory::default();
+        memory.ingest(&path);
+        assert!(memory.sessions().is_empty(), "{content}");
+    }
+}
+
+#[test]
+fn conversations_without_an_id_or_with_the_same_one_are_told_apart() {
+    let message = |text: &str| json!({ "sender": "human", "text": text });
+    let conversation =
+        |id: &str, text: &str| json!({ "uuid": id, "chat_messages": [message(text)] });
+    let export = json!([
+        conversation("a", "the first"),
+        conversation("", "lost"),
+        conversation("a", "the second"),
+        conversation("a#b", "the third"),
+    ]);
+    let dir = tempfile::tempdir().expect("tempdir");
+    let path = dir.path().join("conversations.json");
+    fs::write(&path, export.to_string()).expect("writes");
+    let memory = Memory::default();
+    let report = memory.ingest(&path);
+    assert_eq!(prompts(&memory), ["the first", "the second", "the third"]);
+    let has_no_id = |problem: &schemas::problem::Problem| problem.message.contains("has no id");
+    assert_eq!(report.problem_list.iter().filter(|problem| has_no_id(problem)).count(), 1);
+}
