@@ -24,6 +24,7 @@ mod cursoride;
 mod droid;
 pub mod format;
 mod gemini;
+mod geminiapps;
 mod generic;
 mod goose;
 mod gptme;
@@ -77,6 +78,7 @@ pub static FORMATS: [LogFormat; Provider::ALL.len() - ALIASES.len()] = [
     aider::FORMAT,
     claudeai::FORMAT,
     chatgpt::FORMAT,
+    geminiapps::FORMAT,
     openhands::FORMAT,
     vibe::FORMAT,
     junie::FORMAT,
