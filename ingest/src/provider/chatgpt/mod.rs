@@ -1,5 +1,5 @@
 //! Reads the conversations in an export of ChatGPT, `conversations.json` or
-//! `conversations-<number>.json` (docs/formats.md#exports-of-chat-services).
+//! `conversations-<number>.json` (docs/formats.md#chatgpt).
 //!
 //! ```text
 //! {"title":"...","create_time":1758000000.5,"update_time":1758000060.0,"mapping":{

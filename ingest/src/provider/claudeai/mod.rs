@@ -1,5 +1,5 @@
 //! Reads the conversations in an export of claude.ai, `conversations.json`
-//! (docs/formats.md#exports-of-chat-services).
+//! (docs/formats.md#claudeai).
 //!
 //! ```text
 //! {"uuid":"...","name":"...","summary":"...","created_at":"...","updated_at":"...","chat_messages":[

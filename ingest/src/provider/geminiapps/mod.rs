@@ -1,5 +1,5 @@
 //! Reads what Google Takeout exports of the Gemini app, `MyActivity.json`
-//! (docs/formats.md#exports-of-chat-services).
+//! (docs/formats.md#gemini-app).
 //!
 //! ```text
 //! {"header":"Gemini Apps","title":"Prompted Which harbor ...","time":"2026-02-02T07:24:02.806Z",
