@@ -75,6 +75,8 @@ closed_enum! {
         ClaudeAi = "claudeai",
         /// The conversations in an export of ChatGPT.
         ChatGpt = "chatgpt",
+        /// What Google Takeout exports of the Gemini app.
+        GeminiApps = "geminiapps",
         /// The CLI of OpenHands.
         OpenHands = "openhands",
         /// Mistral Vibe.

@@ -203,6 +203,11 @@ pub(super) fn commands_of(agent: Provider) -> &'static AgentCommands {
             resume: Impossible("a conversation of ChatGPT is continued only on its page"),
             start: StartWay::Impossible,
         },
+        Provider::GeminiApps => &AgentCommands {
+            program: "gemini",
+            resume: Impossible("a conversation of the Gemini app is continued only on its page"),
+            start: StartWay::Impossible,
+        },
         // Verified: the documentation of the OpenHands CLI.
         Provider::OpenHands => &AgentCommands {
             program: "openhands",

@@ -29,6 +29,7 @@ mod droid;
 mod forge;
 pub mod format;
 mod gemini;
+mod geminiapps;
 mod generic;
 mod goose;
 mod gptme;
@@ -91,6 +92,7 @@ pub static FORMATS: [LogFormat; Provider::ALL.len() - ALIASES.len()] = [
     poolside::FORMAT,
     claudeai::FORMAT,
     chatgpt::FORMAT,
+    geminiapps::FORMAT,
     openhands::FORMAT,
     vibe::FORMAT,
     junie::FORMAT,

@@ -8,12 +8,13 @@ use serde_json::{Value as Json, json};
 
 use crate::memory::{Memory, samples};
 
-/// Adds a prompt to a conversation.
-type AddPrompt = fn(&mut Json);
+/// Adds a prompt to an export.
+type AddPrompt = fn(&mut Vec<Json>);
 
 /// The samples, and how a later export of each differs.
 const EXPORTS: &[(&str, AddPrompt)] = &[
-    ("claudeai/conversations.json", |conversation| {
+    ("claudeai/conversations.json", |export| {
+        let conversation = &mut export[0];
         let messages = conversation["chat_messages"].as_array_mut().expect("messages");
         let last = messages.last().map(|message| message["uuid"].clone());
         messages.push(json!({
@@ -23,7 +24,8 @@ const EXPORTS: &[(&str, AddPrompt)] = &[
         }));
         conversation["updated_at"] = "2026-11-01T08:00:00Z".into();
     }),
-    ("chatgpt/conversations-000.json", |conversation| {
+    ("chatgpt/conversations-000.json", |export| {
+        let conversation = &mut export[0];
         let id = "a0f7c1d2-6b35-4e89-9c04-1d8e52f7b6ff";
         let current = conversation["current_node"].clone();
         let message = json!({
@@ -35,6 +37,13 @@ const EXPORTS: &[(&str, AddPrompt)] = &[
             json!({ "id": id, "message": message, "parent": current, "children": [] });
         conversation["current_node"] = id.into();
         conversation["update_time"] = 1793520000.0.into();
+    }),
+    ("geminiapps/MyActivity.json", |export| {
+        let mut entry = export[1].clone();
+        entry["title"] = "Prompted One more thing.".into();
+        entry["time"] = "2026-11-01T08:00:00Z".into();
+        entry["safeHtmlItem"] = json!([]);
+        export.insert(0, entry);
     }),
 ];
 
@@ -49,10 +58,10 @@ fn copy(dir: &Path, folder: &str, sample: &str) -> PathBuf {
     path
 }
 
-/// Adds a prompt to the first conversation of an export.
+/// Adds a prompt to an export.
 fn add_prompt(path: &Path, add: AddPrompt) {
     let mut export: Json = serde_json::from_slice(&fs::read(path).expect("reads")).expect("JSON");
-    add(&mut export[0]);
+    add(export.as_array_mut().expect("a list"));
     fs::write(path, export.to_string()).expect("writes");
 }
 
@@ -74,7 +83,7 @@ fn an_export_that_is_replaced_by_a_later_one_keeps_its_events_at_their_places() 
         let memory = Memory::default();
         memory.ingest(&path);
         let before = memory.events();
-        assert!(before.len() > 10, "{sample}");
+        assert!(before.len() > 7, "{sample}");
         assert_eq!(memory.ingest(&path).files_opened, 0, "{sample}");
 
         add_prompt(&path, *add);
@@ -177,4 +186,46 @@ fn conversations_without_an_id_or_with_the_same_one_are_told_apart() {
     assert_eq!(prompts(&memory), ["the first", "the second", "the third"]);
     let has_no_id = |problem: &schemas::problem::Problem| problem.message.contains("has no id");
     assert_eq!(report.problem_list.iter().filter(|problem| has_no_id(problem)).count(), 1);
+}
+
+#[test]
+fn prompts_to_gemini_are_read_by_conversation_and_in_their_order() {
+    let entry = |title: &str, time: &str, id: &str| {
+        json!({
+            "header": "Gemini Apps", "title": title, "time": time,
+            "details": [{ "url": format!("https://gemini.google.com/app/{id}") }],
+        })
+    };
+    let export = json!([
+        entry("Prompted a, later", "2026-03-01T08:00:00Z", "a"),
+        entry("Prompted b", "2026-02-01T08:00:00Z", "b"),
+        entry("Used Gemini Apps", "2026-01-03T08:00:00Z", ""),
+        entry("Prompted a", "2026-01-02T08:00:00Z", "a"),
+        entry("Prompted alone", "2026-01-01T08:00:00Z", ""),
+        entry("Gave feedback", "2026-01-01T07:00:00Z", ""),
+    ]);
+    let dir = tempfile::tempdir().expect("tempdir");
+    let path = dir.path().join("My Activity.json");
+    fs::write(&path, export.to_string()).expect("writes");
+    let memory = Memory::default();
+    memory.ingest(&path);
+    let texts = |id: &str| {
+        let events = memory.events().into_iter().filter(|event| event.session_id == id);
+        events.map(|event| event.text).collect::<Vec<_>>()
+    };
+    let ids: Vec<String> =
+        memory.sessions().into_iter().map(|session| session.session_id).collect();
+    assert_eq!(ids.len(), 4, "{ids:?}");
+    assert_eq!(texts("a"), ["a", "a, later"], "{ids:?}");
+    assert_eq!(texts("b"), ["b"]);
+    assert_eq!(texts("gemini-activity"), ["Gave feedback", "Used Gemini Apps"]);
+
+    // The activities of another product are no conversations.
+    let search =
+        json!([{ "header": "Search", "title": "Searched for a", "time": "2026-01-01T08:00:00Z" }]);
+    let path = dir.path().join("MyActivity.json");
+    fs::write(&path, search.to_string()).expect("writes");
+    let memory = Memory::default();
+    memory.ingest(&path);
+    assert!(memory.sessions().is_empty());
 }

@@ -1,5 +1,5 @@
 //! Reads the conversations in an export of ChatGPT, `conversations.json` or
-//! `conversations-<number>.json` (docs/formats.md#exports-of-chat-services).
+//! `conversations-<number>.json` (docs/formats.md#chatgpt).
 //!
 //! ```text
 //! {"title":"...","create_time":1758000000.5,"update_time":1758000060.0,"mapping":{
@@ -49,9 +49,10 @@ const IDS: &[&str] = &["conversation_id", "id"];
 
 const EXPORT: ChatExport = ChatExport {
     store: STORE,
-    messages: "mapping",
-    mark: "create_time",
-    ids: IDS,
+    names: &["conversations"],
+    messages: Some("mapping"),
+    is_own: |fields| fields.contains_key("create_time"),
+    id: |fields| IDS.iter().find_map(|key| fields.get(*key)?.as_str()).map(str::to_owned),
     updated: "update_time",
     order: order::order_nodes,
 };

@@ -1,5 +1,5 @@
 //! Reads the conversations in an export of claude.ai, `conversations.json`
-//! (docs/formats.md#exports-of-chat-services).
+//! (docs/formats.md#claudeai).
 //!
 //! ```text
 //! {"uuid":"...","name":"...","summary":"...","created_at":"...","updated_at":"...","chat_messages":[
@@ -49,9 +49,10 @@ const STORE: &str = "claudeai";
 
 const EXPORT: ChatExport = ChatExport {
     store: STORE,
-    messages: "chat_messages",
-    mark: "uuid",
-    ids: &["uuid"],
+    names: &["conversations"],
+    messages: Some("chat_messages"),
+    is_own: |fields| fields.contains_key("uuid"),
+    id: |fields| fields.get("uuid")?.as_str().map(str::to_owned),
     updated: "updated_at",
     order: |messages| messages,
 };

@@ -12,12 +12,14 @@ use std::time::UNIX_EPOCH;
 use serde::de::IgnoredAny;
 use serde_json::{Value as Json, json};
 
-use super::STORE;
 use crate::provider::shared::database::document_text::document_bytes;
 use crate::provider::shared::database::size_limit::{OVERSIZED_RECORD, Piece, SizeLimit};
 use crate::provider::shared::document::to_legible_text;
 use crate::source::assembly::{AssembledSession, Assembly, SessionList};
 use crate::text::render;
+
+/// Value of `store` in the documents of these conversations.
+pub(super) const STORE: &str = "openhands";
 
 /// File name of the state of a conversation.
 pub(super) const BASE_STATE: &str = "base_state.json";

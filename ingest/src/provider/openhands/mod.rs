@@ -15,21 +15,17 @@ mod event;
 mod folder;
 mod usage;
 
-use std::collections::HashSet;
-
 use schemas::Provider;
 use serde_json::Value as Json;
 
 use self::event::{OpenHandsDecoder, entry_id};
-use self::usage::ResponseUsages;
+use self::usage::{NamedResponses, ResponseUsages};
 use crate::provider::format::{LogFormat, LogHead, LogReader, Quirks, RecordTally, SessionClaim};
-use crate::provider::shared::chat;
 use crate::provider::shared::database::tables::claim_stored;
-use crate::provider::shared::document::{self, ASSEMBLED, Document, RecordSpan};
+use crate::provider::shared::document::{self, ASSEMBLED, Document};
 use crate::provider::shared::identity::uuid_identity;
 use crate::stream::Stream;
 use crate::stream::tree::ROOT;
-use crate::text::json::{JsonFields, LineItem, Parser};
 
 pub(super) const FORMAT: LogFormat = LogFormat {
     provider: Provider::OpenHands,
@@ -48,11 +44,8 @@ pub(super) const FORMAT: LogFormat = LogFormat {
     reader: LogReader::Document(decode_log),
 };
 
-/// Value of `store` in the documents of these conversations.
-const STORE: &str = "openhands";
-
 fn claim_log(head: &LogHead<'_>) -> Option<SessionClaim> {
-    let id = head.stored_info(STORE)?["id"].as_str().filter(|id| !id.is_empty())?;
+    let id = head.stored_info(folder::STORE)?["id"].as_str().filter(|id| !id.is_empty())?;
     let first = head.document()?.get("messages").and_then(|events| events[0]["id"].as_str());
     Some(SessionClaim {
         first_record: uuid_identity(first),
@@ -83,31 +76,5 @@ fn decode_log(bytes: &[u8], out: &mut Stream, tally: &mut RecordTally) {
     };
     if let Some(leaf) = leaf.filter(|leaf| Some(*leaf) != decoder.last_entry()) {
         out.add_tree_entry(entry_id(""), leaf);
-    }
-}
-
-/// The responses that events name.
-#[derive(Default)]
-struct NamedResponses {
-    ids: HashSet<String>,
-    /// The time of the first event in microseconds since 1970.
-    start: Option<i64>,
-}
-
-impl NamedResponses {
-    fn read(bytes: &[u8], records: &[RecordSpan]) -> Self {
-        let mut named = Self::default();
-        let mut parser = Parser::default();
-        for span in records {
-            parser.for_each_item(span.record_bytes(bytes), &mut |item| {
-                let LineItem::Object(event, _) = item else { return };
-                named.start =
-                    named.start.or_else(|| chat::parse_unzoned(event.text("timestamp")?));
-                if let Some(id) = event.non_empty("llm_response_id") {
-                    named.ids.insert(id.to_owned());
-                }
-            });
-        }
-        named
     }
 }

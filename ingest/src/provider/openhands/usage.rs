@@ -7,15 +7,17 @@
 //!     "cache_read_tokens":800,"cache_write_tokens":60,"reasoning_tokens":10}]}}}
 //! ```
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use schemas::session::SHUTDOWN_SUM;
 use schemas::{EventType, Usage};
 use serde_json::Value as Json;
 
-use super::NamedResponses;
+use crate::provider::shared::chat;
+use crate::provider::shared::document::RecordSpan;
 use crate::provider::shared::identity::begin_header_record;
 use crate::stream::{DecodedEvent, Stream};
+use crate::text::json::{JsonFields, LineItem, Parser};
 
 /// The tokens of one response, and what they cost.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -115,5 +117,31 @@ fn read_counts(counts: &Json) -> Usage {
         cache_write,
         reasoning: count("reasoning_tokens"),
         ..Usage::default()
+    }
+}
+
+/// The responses that events name.
+#[derive(Default)]
+pub(super) struct NamedResponses {
+    ids: HashSet<String>,
+    /// The time of the first event in microseconds since 1970.
+    start: Option<i64>,
+}
+
+impl NamedResponses {
+    pub(super) fn read(bytes: &[u8], records: &[RecordSpan]) -> Self {
+        let mut named = Self::default();
+        let mut parser = Parser::default();
+        for span in records {
+            parser.for_each_item(span.record_bytes(bytes), &mut |item| {
+                let LineItem::Object(event, _) = item else { return };
+                named.start =
+                    named.start.or_else(|| chat::parse_unzoned(event.text("timestamp")?));
+                if let Some(id) = event.non_empty("llm_response_id") {
+                    named.ids.insert(id.to_owned());
+                }
+            });
+        }
+        named
     }
 }

@@ -4,6 +4,8 @@
 //! ```text
 //! [{"uuid":"...","name":"...","chat_messages":[{...},{...}]},...]        claude.ai
 //! [{"title":"...","create_time":1.5,"mapping":{"<id>":{...},...}},...]   ChatGPT
+//! [{"header":"Gemini Apps","title":"Prompted ...","time":"..."},...]     Gemini: messages of any
+//!                                                                        conversation
 //! ```
 //!
 //! The file is read once to find its conversations, of which one at a time is in memory. Each is
@@ -43,26 +45,40 @@ const MAX_LISTED_FILES: usize = 64;
 pub(crate) struct ChatExport {
     /// Value of `store` in the documents.
     pub(crate) store: &'static str,
-    /// The field of a conversation with its messages: a list, or an object whose values they are.
-    pub(crate) messages: &'static str,
-    /// A field of a conversation that tells the service from others.
-    pub(crate) mark: &'static str,
-    /// The fields with the id of a conversation. The first one that it has counts.
-    pub(crate) ids: &'static [&'static str],
+    /// The names of its files without `.json`. A hyphen and more may follow.
+    pub(crate) names: &'static [&'static str],
+    /// The field of an element of the list with the messages of a conversation: a list, or an object
+    /// whose values they are. `None` if an element is itself a message.
+    pub(crate) messages: Option<&'static str>,
+    /// Returns whether the fields of an element are those of this service.
+    pub(crate) is_own: fn(&Fields) -> bool,
+    /// Returns the id of the conversation of an element.
+    pub(crate) id: fn(&Fields) -> Option<String>,
     /// The field with the time of the latest change: RFC 3339 text, or seconds since 1970.
     pub(crate) updated: &'static str,
     /// Puts the messages of a conversation in the order of the document.
     pub(crate) order: fn(Vec<&RawValue>) -> Vec<&RawValue>,
 }
 
+/// The fields of an element, without its messages.
+pub(crate) type Fields = Map<String, Json>;
+
 /// A conversation in an export.
 struct Conversation {
     id: String,
-    offset: u64,
-    /// Length in bytes.
-    length: u64,
-    /// Time of the latest change in microseconds since 1970, with a hash in place of its microseconds.
+    /// The places of its elements in the file, by offset and length in bytes.
+    places: Vec<(u64, u64)>,
+    /// Time of the latest change in microseconds since 1970.
     updated_us: i64,
+    /// A hash of its bytes.
+    hash: u64,
+}
+
+impl Conversation {
+    /// Returns its length in bytes.
+    fn length(&self) -> u64 {
+        self.places.iter().map(|(_, length)| length).sum()
+    }
 }
 
 /// The conversations of an export.
@@ -87,8 +103,11 @@ impl ChatExport {
     /// Returns whether a file is an export of this service, by its name and its first conversation.
     pub(crate) fn is_export(&self, path: &Path) -> bool {
         let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-        let number = name.strip_prefix("conversations").and_then(|end| end.strip_suffix(".json"));
-        if !number.is_some_and(|number| number.is_empty() || number.starts_with('-')) {
+        let is_named = self.names.iter().any(|known| {
+            let rest = name.strip_prefix(known).and_then(|rest| rest.strip_suffix(".json"));
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
+        });
+        if !is_named {
             return false;
         }
         let mut head = Vec::new();
@@ -97,7 +116,7 @@ impl ChatExport {
         let list = text.trim_start_matches('\u{feff}').trim_start().strip_prefix('[');
         let Some(first) = list.filter(|_| read.is_ok()) else { return false };
         let parts = ConversationParts::read(first, self.messages);
-        parts.has_messages && parts.info.contains_key(self.mark)
+        parts.has_messages == self.messages.is_some() && (self.is_own)(&parts.info)
     }
 
     /// Lists the conversations in an export. The path of a conversation is `<file>#<id>`.
@@ -105,8 +124,8 @@ impl ChatExport {
         let export = self.listed_export(file)?;
         let sessions = export.conversations.iter().map(|conversation| AssembledSession {
             path: session_path(file, &conversation.id),
-            bytes: conversation.length,
-            updated_us: conversation.updated_us,
+            bytes: conversation.length(),
+            updated_us: stamp_state(conversation.updated_us, conversation.hash),
         });
         Ok(SessionList { sessions: sessions.collect(), defects: export.defects.clone() })
     }
@@ -116,16 +135,30 @@ impl ChatExport {
         let (file, id) = split_session_path(path).ok_or_else(missing_session)?;
         let export = self.listed_export(&file)?;
         let row = export.rows.get(&id).ok_or_else(missing_session)?;
-        let Conversation { offset, length, .. } = export.conversations[*row];
-        if length > MAX_DOCUMENT_BYTES {
-            return Err(io::Error::new(io::ErrorKind::FileTooLarge, oversized_message(length)));
+        let conversation = &export.conversations[*row];
+        if conversation.length() > MAX_DOCUMENT_BYTES {
+            let message = oversized_message(conversation.length());
+            return Err(io::Error::new(io::ErrorKind::FileTooLarge, message));
         }
-        let mut file = File::open(file)?;
-        file.seek(SeekFrom::Start(offset))?;
-        let mut bytes = Vec::new();
-        file.take(length).read_to_end(&mut bytes)?;
-        let text = to_legible_text(&bytes);
-        let mut parts = ConversationParts::read(&text, self.messages);
+        let mut content = File::open(file)?;
+        let mut elements = Vec::with_capacity(conversation.places.len());
+        for (offset, length) in &conversation.places {
+            content.seek(SeekFrom::Start(*offset))?;
+            let mut bytes = Vec::new();
+            (&mut content).take(*length).read_to_end(&mut bytes)?;
+            elements.push(to_legible_text(&bytes).into_owned());
+        }
+        let mut parts = ConversationParts::default();
+        match elements.first() {
+            Some(element) if self.messages.is_some() => {
+                parts = ConversationParts::read(element, self.messages);
+            }
+            _ => {
+                parts.info.insert("id".to_owned(), id.into());
+                let whole = elements.iter().filter_map(|text| serde_json::from_str(text).ok());
+                parts.messages = whole.collect();
+            }
+        }
         parts.info.insert("store".to_owned(), self.store.into());
         let messages = (self.order)(parts.messages);
         // A line with an object would make the document look like a file of lines.
@@ -153,11 +186,18 @@ impl ChatExport {
     fn read_export(&self, content: impl Read) -> io::Result<ListedExport> {
         let mut export =
             ListedExport { conversations: Vec::new(), rows: HashMap::new(), defects: Vec::new() };
-        let end = split_list(content, &mut |element| self.add_conversation(&element, &mut export))?;
+        let end = split_list(content, &mut |element| self.add_element(&element, &mut export))?;
         if let ListEnd::Cut(at) = end {
+            // Other messages of any conversation may be behind the cut.
+            let is_whole = self.messages.is_some();
+            if !is_whole {
+                export.conversations.clear();
+                export.rows.clear();
+            }
+            let lost = if is_whole { "the conversations from there on are" } else { "its rest is" };
             let message = format!(
-                "the export ends at byte {at} in the middle of its list: the conversations from \
-                 there on are missing; download it again"
+                "the export ends at byte {at} in the middle of its list: {lost} missing; download \
+                 it again"
             );
             export.defects.push(SourceDefect { kind: ProblemKind::Unreadable, message });
         }
@@ -165,13 +205,11 @@ impl ChatExport {
     }
 
     /// Adds an element of the list. One without an id is reported.
-    fn add_conversation(&self, element: &ListElement<'_>, export: &mut ListedExport) {
+    fn add_element(&self, element: &ListElement<'_>, export: &mut ListedExport) {
         let ListElement { offset, length, beginning } = *element;
         let text = to_legible_text(beginning);
         let info = ConversationParts::read(&text, self.messages).info;
-        let id =
-            self.ids.iter().find_map(|key| info.get(*key)?.as_str().filter(|id| !id.is_empty()));
-        let Some(id) = id else {
+        let Some(id) = (self.id)(&info).filter(|id| !id.is_empty()) else {
             let message = format!(
                 "the conversation of {length} bytes at byte {offset} has no id to know it by"
             );
@@ -180,13 +218,22 @@ impl ChatExport {
         };
         // The sign separates the file and the id in a path.
         let mut id = id.replace('#', "_");
-        if export.rows.contains_key(&id) {
-            id = format!("{id}~{}", export.conversations.len());
+        let updated_us = info.get(self.updated).and_then(parse_json_time).unwrap_or(0);
+        let hash = xxh3_64(beginning);
+        match export.rows.get(&id) {
+            Some(row) if self.messages.is_none() => {
+                let known = &mut export.conversations[*row];
+                known.places.push((offset, length));
+                known.updated_us = known.updated_us.max(updated_us);
+                known.hash = known.hash.wrapping_add(hash);
+                return;
+            }
+            Some(_) => id = format!("{id}~{}", export.conversations.len()),
+            None => {}
         }
-        let updated = info.get(self.updated).and_then(parse_json_time).unwrap_or(0);
-        let updated_us = stamp_state(updated, xxh3_64(beginning));
+        let places = vec![(offset, length)];
         export.rows.insert(id.clone(), export.conversations.len());
-        export.conversations.push(Conversation { id, offset, length, updated_us });
+        export.conversations.push(Conversation { id, places, updated_us, hash });
     }
 }
 
@@ -201,15 +248,15 @@ pub(crate) fn parse_json_time(time: &Json) -> Option<i64> {
 /// A conversation, split into its messages and its other fields. If its text is cut, those before the cut.
 #[derive(Default)]
 struct ConversationParts<'a> {
-    info: Map<String, Json>,
+    info: Fields,
     messages: Vec<&'a RawValue>,
     /// True if it has the field of the messages.
     has_messages: bool,
 }
 
 impl<'a> ConversationParts<'a> {
-    /// Splits the JSON of a conversation, whose field `field` has the messages.
-    fn read(text: &'a str, field: &str) -> Self {
+    /// Splits the JSON of a conversation, whose field `field` has the messages, if it has any.
+    fn read(text: &'a str, field: Option<&str>) -> Self {
         let mut parts = Self::default();
         let mut deserializer = serde_json::Deserializer::from_str(text);
         // What is before a cut or an error counts.
@@ -221,7 +268,7 @@ impl<'a> ConversationParts<'a> {
 /// Collects the parts of a conversation.
 struct PartsVisitor<'p, 'a> {
     parts: &'p mut ConversationParts<'a>,
-    field: &'p str,
+    field: Option<&'p str>,
 }
 
 impl<'de> Visitor<'de> for PartsVisitor<'_, 'de> {
@@ -233,7 +280,7 @@ impl<'de> Visitor<'de> for PartsVisitor<'_, 'de> {
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
         while let Some(key) = map.next_key::<String>()? {
-            if key == self.field {
+            if self.field == Some(key.as_str()) {
                 self.parts.has_messages = true;
                 map.next_value_seed(MessagesSeed(&mut self.parts.messages))?;
             } else {
