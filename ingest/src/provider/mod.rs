@@ -24,6 +24,7 @@ mod cursor;
 mod cursoride;
 mod devin;
 mod droid;
+pub mod encrypted;
 mod forge;
 pub mod format;
 mod gemini;
