@@ -71,6 +71,8 @@ closed_enum! {
         Poolside = "poolside",
         /// CodeBuddy Code.
         CodeBuddy = "codebuddy",
+        /// Command Code.
+        CommandCode = "commandcode",
         /// Any agent whose session was exported as a trajectory in the Agent Trajectory Interchange
         /// Format.
         Atif = "atif",

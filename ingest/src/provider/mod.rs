@@ -15,6 +15,7 @@ mod cline;
 mod codebuddy;
 mod codewhale;
 mod codex;
+mod commandcode;
 mod continuedev;
 pub mod copied;
 mod copilot;
@@ -68,6 +69,7 @@ pub static FORMATS: [LogFormat; Provider::ALL.len() - ALIASES.len()] = [
     codex::FORMAT,
     gemini::FORMAT,
     copilot::FORMAT,
+    commandcode::FORMAT,
     pi::FORMAT,
     openclaw::FORMAT,
     vscopilot::FORMAT,
