@@ -73,6 +73,8 @@ closed_enum! {
         CodeBuddy = "codebuddy",
         /// Command Code.
         CommandCode = "commandcode",
+        /// ZCode, the agent of Z.ai.
+        ZCode = "zcode",
         /// Any agent whose session was exported as a trajectory in the Agent Trajectory Interchange
         /// Format.
         Atif = "atif",

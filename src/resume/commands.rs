@@ -176,6 +176,11 @@ pub(super) fn commands_of(agent: Provider) -> &'static AgentCommands {
             resume: ById(&["--resume"]),
             start: StartWay::Impossible,
         },
+        Provider::ZCode => &AgentCommands {
+            program: "zcode",
+            resume: Impossible("ZCode resumes sessions only in its window"),
+            start: StartWay::Impossible,
+        },
         // Not verified in its own documentation; its users run it.
         Provider::CommandCode => &AgentCommands {
             program: "commandcode",

@@ -46,6 +46,7 @@ pub mod shared;
 mod vscode;
 mod vscopilot;
 mod warp;
+mod zcode;
 mod zed;
 
 use std::path::{Path, PathBuf};
@@ -86,6 +87,7 @@ pub static FORMATS: [LogFormat; Provider::ALL.len() - ALIASES.len()] = [
     cortex::FORMAT,
     forge::FORMAT,
     poolside::FORMAT,
+    zcode::FORMAT,
     kimi::FORMAT,
     grok::FORMAT,
     hermes::FORMAT,

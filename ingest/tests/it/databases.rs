@@ -77,6 +77,15 @@ const DATABASES: &[SampleDatabase] = &[
         title: Some("UPDATE sessions SET title = 'Another title' WHERE id = 'quiet-lantern-4f2a'"),
     },
     SampleDatabase {
+        path: "zcode/cli/db/db.sqlite",
+        session: "sess_4d1e7a90-5b3c-4f82-a6d7-90c2e8b5f143",
+        prompt: r#"INSERT INTO message VALUES ('m', 'sess_4d1e7a90-5b3c-4f82-a6d7-90c2e8b5f143', 99,
+            '{"role":"user","time":{"created":1793480000000}}', 1793480000000, 1793480000000);
+            INSERT INTO part VALUES ('p', 'm', 'sess_4d1e7a90-5b3c-4f82-a6d7-90c2e8b5f143', 0,
+            '{"type":"text","text":"One more thing."}', 1793480000000, 1793480000000)"#,
+        title: Some("UPDATE session SET title = 'Another title' WHERE title LIKE 'Release%'"),
+    },
+    SampleDatabase {
         path: "forge/.forge.db",
         session: "6a0f8d53-21c7-4e9b-b8d4-f7e3095ac612",
         prompt: r#"UPDATE conversations SET updated_at = '2026-11-01 10:00:00', context =
@@ -244,6 +253,14 @@ fn hostile_rows_are_kept_as_text_or_reported() {
             format!(
                 "UPDATE threads SET data = CAST('{deep}' AS BLOB) WHERE data_type = 'json';
              UPDATE threads SET data = x'28b52ffd00' WHERE data_type = 'zstd'"
+            ),
+        ),
+        (
+            "zcode/cli/db/db.sqlite",
+            format!(
+                "UPDATE message SET data = '{deep}' WHERE data LIKE '%todo_reminder%';
+             UPDATE part SET data = x'ff' WHERE data LIKE '%hologram%';
+             UPDATE part SET data = '7', message_id = 'none' WHERE data LIKE '%I ask git%'"
             ),
         ),
         (

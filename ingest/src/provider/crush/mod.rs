@@ -48,6 +48,7 @@ const STORE: &str = "crush";
 const TABLES: SessionTables = SessionTables {
     agent: "Crush",
     store: STORE,
+    sessions: SESSIONS,
     session_columns: &[
         "parent_session_id",
         "title",
