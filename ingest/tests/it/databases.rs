@@ -425,3 +425,26 @@ fn a_call_with_the_name_of_the_ledger_is_not_a_row_of_it() {
     memory.ingest(dir.path());
     assert_eq!(memory.session(sample.session).usage().input, Some(15560));
 }
+
+/// Versions of ZCode name the last message that was undone, or the first one after it.
+#[test]
+fn what_the_user_of_zcode_undid_is_abandoned_in_both_forms() {
+    let zcode = DATABASES.iter().find(|sample| sample.path.starts_with("zcode")).expect("zcode");
+    let undone = |change: &str| {
+        let (dir, path) = copy(zcode);
+        Connection::open(&path).expect("opens").execute_batch(change).expect("sql");
+        let memory = Memory::default();
+        memory.ingest(dir.path());
+        memory.session(zcode.session).abandoned
+    };
+    assert_eq!(undone("").as_deref(), Some("10-13"));
+    let of = |text: &str| format!("(SELECT message_id FROM part WHERE data LIKE '%{text}%')");
+    let (first, next) = (of("into the README"), of("into the CHANGELOG"));
+    let older = format!(
+        "UPDATE session SET revert = json_object('targetMessageID', {first}, \
+         'createdMessageID', {next}) WHERE revert IS NOT NULL"
+    );
+    assert_eq!(undone(&older).as_deref(), Some("10-13"));
+    let of_nothing = r#"UPDATE session SET revert = '{"targetMessageID":"gone"}'"#;
+    assert_eq!(undone(of_nothing), None);
+}
