@@ -85,6 +85,10 @@ closed_enum! {
         Junie = "junie",
         /// gptme.
         Gptme = "gptme",
+        /// Command Code.
+        CommandCode = "commandcode",
+        /// ZCode, the agent of Z.ai.
+        ZCode = "zcode",
         /// Any agent whose session was exported as a trajectory in the Agent Trajectory Interchange
         /// Format.
         Atif = "atif",

@@ -12,7 +12,8 @@ use super::context::CommandContext;
 use super::exit::CommandFailure;
 use crate::config::environment;
 use crate::output::{
-    Printer, first_ingest_line, found_logs_line, found_logs_text, searched_folders,
+    Printer, encrypted_logs_text, first_ingest_line, found_logs_line, found_logs_text,
+    searched_folders,
 };
 use store::{KeepLogs, Store, is_store};
 use tools::doctor::DoctorData;
@@ -105,7 +106,8 @@ fn read_first_logs(store: &Arc<Store>, printer: &Printer) -> Result<(), CommandF
 fn no_logs(found: &DoctorData) -> ToolError {
     let folders = searched_folders(found, &environment::home_dir());
     let message = format!(
-        "No logs of coding agents were found. Looked in {folders}. Use an agent first, or name a folder with logs: `sessions ingest PATH`"
+        "No logs of coding agents were found. Looked in {folders}. Use an agent first, or name a folder with logs: `sessions ingest PATH`{}",
+        encrypted_logs_text(found)
     );
     ToolError::new(ErrorCode::IndexEmpty, message)
 }

@@ -10,6 +10,7 @@ use super::wrapped::push_wrapped;
 use base::cells::{truncate_end, truncate_start};
 use base::numbers::{count_of, format_dollars, list_counts, to_megabytes};
 use base::sanitize::{clean_text, one_line};
+use ingest::provider::encrypted::EncryptedLogs;
 use store::KeepLogs;
 use tools::doctor::{CostDifference, DoctorData, Drift, LogFolder, ProviderHealth, Retention};
 
@@ -34,6 +35,11 @@ impl Show for DoctorData {
             let names: Vec<String> = absent.into_iter().map(name_absent).collect();
             let text = format!("no logs or sessions of: {}", names.join(", "));
             push_wrapped(&mut painted, DIM, "", &text, layout.width, usize::MAX);
+        }
+
+        for logs in &self.encrypted {
+            let text = describe_encrypted(logs);
+            push_wrapped(&mut painted, WARNED, "", &text, layout.width, usize::MAX);
         }
 
         push_archive(&mut painted, self, layout);
@@ -63,6 +69,21 @@ impl Show for DoctorData {
         }
         painted
     }
+}
+
+/// Says, for the end of a message, which logs cannot be read; empty if there are none.
+pub fn encrypted_logs_text(found: &DoctorData) -> String {
+    found.encrypted.iter().map(|logs| format!(". {}", describe_encrypted(logs))).collect()
+}
+
+/// Says that the logs of an agent cannot be read.
+fn describe_encrypted(logs: &EncryptedLogs) -> String {
+    let EncryptedLogs { agent, folder, files, instead } = logs;
+    format!(
+        "{agent} encrypts its conversations ({} in {}): {instead}",
+        count_of(*files, "file"),
+        one_line(&clean_text(&folder.to_string_lossy()))
+    )
 }
 
 fn describe_difference(difference: &CostDifference) -> String {

@@ -176,6 +176,17 @@ pub(super) fn commands_of(agent: Provider) -> &'static AgentCommands {
             resume: ById(&["--resume"]),
             start: StartWay::Impossible,
         },
+        Provider::ZCode => &AgentCommands {
+            program: "zcode",
+            resume: Impossible("ZCode resumes sessions only in its window"),
+            start: StartWay::Impossible,
+        },
+        // Not verified in its own documentation; its users run it.
+        Provider::CommandCode => &AgentCommands {
+            program: "commandcode",
+            resume: ById(&["--resume"]),
+            start: StartWay::Impossible,
+        },
         // Warp's own help hides `--conversation`.
         Provider::Warp => &AgentCommands {
             program: "warp-terminal",

@@ -4,6 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use ingest::provider::encrypted::EncryptedLogs;
 use ingest::provider::format::AgentFolders;
 use schemas::tool::OneOrMany;
 use schemas::tool::analyze::AnalyzeArgs;
@@ -105,6 +106,12 @@ fn screens(tools: &Tools, width: Option<usize>) -> String {
             (place.exists, place.files, place.bytes) = (true, 12, 3_400_000);
         }
     }
+    doctor.encrypted.push(EncryptedLogs {
+        agent: "Windsurf (Cascade)",
+        folder: PathBuf::from("/home/mira/.codeium/windsurf/cascade"),
+        files: 3,
+        instead: "nothing of it is read",
+    });
     let layout = layout(width, zone, &call);
 
     let mut out = String::new();

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use ingest::discover::{discover, is_absent};
 use ingest::provider::alias::alias_of;
+use ingest::provider::encrypted::{EncryptedLogs, find_encrypted_logs};
 use ingest::provider::format::AgentFolders;
 use ingest::provider::retention::{LogRetention, log_retention};
 use ingest::provider::{all_providers, log_folders};
@@ -27,6 +28,9 @@ use store::{KeepLogs, LogArchive};
 pub struct DoctorData {
     /// Every supported agent, those with a decoder of their own first.
     pub providers: Vec<ProviderHealth>,
+    /// Logs that cannot be read because their agents encrypt them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub encrypted: Vec<EncryptedLogs>,
     /// The record types, fields and blocks that the decoders did not know, most frequent first.
     pub drift: Vec<Drift>,
     /// The number of masked secrets, by kind.
@@ -157,6 +161,7 @@ pub(super) fn run(
                 }
             })
             .collect(),
+        encrypted: find_encrypted_logs(places),
         drift: sum_drift(&sessions),
         redactions: BTreeMap::new(),
         keep_logs,

@@ -17,6 +17,7 @@ mod cline;
 mod codebuddy;
 mod codewhale;
 mod codex;
+mod commandcode;
 mod continuedev;
 pub mod copied;
 mod copilot;
@@ -26,6 +27,7 @@ mod cursor;
 mod cursoride;
 mod devin;
 mod droid;
+pub mod encrypted;
 mod forge;
 pub mod format;
 mod gemini;
@@ -51,6 +53,7 @@ mod vibe;
 mod vscode;
 mod vscopilot;
 mod warp;
+mod zcode;
 mod zed;
 
 use std::path::{Path, PathBuf};
@@ -74,6 +77,7 @@ pub static FORMATS: [LogFormat; Provider::ALL.len() - ALIASES.len()] = [
     codex::FORMAT,
     gemini::FORMAT,
     copilot::FORMAT,
+    commandcode::FORMAT,
     pi::FORMAT,
     openclaw::FORMAT,
     vscopilot::FORMAT,
@@ -97,6 +101,7 @@ pub static FORMATS: [LogFormat; Provider::ALL.len() - ALIASES.len()] = [
     vibe::FORMAT,
     junie::FORMAT,
     gptme::FORMAT,
+    zcode::FORMAT,
     kimi::FORMAT,
     grok::FORMAT,
     hermes::FORMAT,

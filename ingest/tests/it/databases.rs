@@ -77,6 +77,15 @@ const DATABASES: &[SampleDatabase] = &[
         title: Some("UPDATE sessions SET title = 'Another title' WHERE id = 'quiet-lantern-4f2a'"),
     },
     SampleDatabase {
+        path: "zcode/cli/db/db.sqlite",
+        session: "sess_4d1e7a90-5b3c-4f82-a6d7-90c2e8b5f143",
+        prompt: r#"INSERT INTO message VALUES ('m', 'sess_4d1e7a90-5b3c-4f82-a6d7-90c2e8b5f143', 99,
+            '{"role":"user","time":{"created":1793480000000}}', 1793480000000, 1793480000000);
+            INSERT INTO part VALUES ('p', 'm', 'sess_4d1e7a90-5b3c-4f82-a6d7-90c2e8b5f143', 0,
+            '{"type":"text","text":"One more thing."}', 1793480000000, 1793480000000)"#,
+        title: Some("UPDATE session SET title = 'Another title' WHERE title LIKE 'Release%'"),
+    },
+    SampleDatabase {
         path: "forge/.forge.db",
         session: "6a0f8d53-21c7-4e9b-b8d4-f7e3095ac612",
         prompt: r#"UPDATE conversations SET updated_at = '2026-11-01 10:00:00', context =
@@ -247,6 +256,14 @@ fn hostile_rows_are_kept_as_text_or_reported() {
             ),
         ),
         (
+            "zcode/cli/db/db.sqlite",
+            format!(
+                "UPDATE message SET data = '{deep}' WHERE data LIKE '%todo_reminder%';
+             UPDATE part SET data = x'ff' WHERE data LIKE '%hologram%';
+             UPDATE part SET data = '7', message_id = 'none' WHERE data LIKE '%I ask git%'"
+            ),
+        ),
+        (
             "forge/.forge.db",
             format!(
                 "UPDATE conversations SET context = '{deep}' WHERE title IS NULL;
@@ -407,4 +424,27 @@ fn a_call_with_the_name_of_the_ledger_is_not_a_row_of_it() {
     let memory = Memory::default();
     memory.ingest(dir.path());
     assert_eq!(memory.session(sample.session).usage().input, Some(15560));
+}
+
+/// Versions of ZCode name the last message that was undone, or the first one after it.
+#[test]
+fn what_the_user_of_zcode_undid_is_abandoned_in_both_forms() {
+    let zcode = DATABASES.iter().find(|sample| sample.path.starts_with("zcode")).expect("zcode");
+    let undone = |change: &str| {
+        let (dir, path) = copy(zcode);
+        Connection::open(&path).expect("opens").execute_batch(change).expect("sql");
+        let memory = Memory::default();
+        memory.ingest(dir.path());
+        memory.session(zcode.session).abandoned
+    };
+    assert_eq!(undone("").as_deref(), Some("10-13"));
+    let of = |text: &str| format!("(SELECT message_id FROM part WHERE data LIKE '%{text}%')");
+    let (first, next) = (of("into the README"), of("into the CHANGELOG"));
+    let older = format!(
+        "UPDATE session SET revert = json_object('targetMessageID', {first}, \
+         'createdMessageID', {next}) WHERE revert IS NOT NULL"
+    );
+    assert_eq!(undone(&older).as_deref(), Some("10-13"));
+    let of_nothing = r#"UPDATE session SET revert = '{"targetMessageID":"gone"}'"#;
+    assert_eq!(undone(of_nothing), None);
 }

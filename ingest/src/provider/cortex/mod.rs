@@ -172,16 +172,14 @@ fn push_user_message(message: Value<'_>, out: &mut Stream) {
         let is_text = block.text("type") == Some("text");
         let is_machine = block.flag("internalOnly") == Some(true)
             || block.flag("is_user_prompt") == Some(false) && shown.is_none();
-        if !is_text {
-            if matches!(block.text("type"), Some("image")) {
-                render::begin_new_line(&mut prompt);
-                chat::append_part(block, &mut prompt);
-            } else {
-                blocks::push_block(block, out);
-            }
-        } else {
+        if is_text {
             let text = if is_machine { &mut machine } else { &mut prompt };
             render::append_line(shown.or_else(|| block.text("text")).unwrap_or(""), text);
+        } else if matches!(block.text("type"), Some("image")) {
+            render::begin_new_line(&mut prompt);
+            chat::append_part(block, &mut prompt);
+        } else {
+            blocks::push_block(block, out);
         }
     }
     if message.items("content").is_empty() {

@@ -20,7 +20,7 @@ use crate::provider::format::{
     AgentFolders, LogFormat, LogHead, LogReader, Platform, Quirks, RecordTally, SessionClaim,
 };
 use crate::provider::shared::database::tables::{
-    RecordTable, SessionTables, claim_stored, split_session_path,
+    RecordTable, SESSIONS, SessionTables, claim_stored, split_session_path,
 };
 use crate::provider::shared::document::{self, ASSEMBLED, Document};
 use crate::provider::shared::identity::begin_header_record;
@@ -48,6 +48,7 @@ const STORE: &str = "crush";
 const TABLES: SessionTables = SessionTables {
     agent: "Crush",
     store: STORE,
+    sessions: SESSIONS,
     session_columns: &[
         "parent_session_id",
         "title",

@@ -26,7 +26,9 @@ use crate::provider::format::{
 };
 use crate::provider::shared::chat;
 use crate::provider::shared::database::connection::query_database;
-use crate::provider::shared::database::tables::{RecordTable, SessionTables, claim_stored};
+use crate::provider::shared::database::tables::{
+    RecordTable, SESSIONS, SessionTables, claim_stored,
+};
 use crate::provider::shared::document::{self, ASSEMBLED, Document};
 use crate::source::assembly::Assembly;
 use crate::stream::{Stream, TitleFrom};
@@ -64,6 +66,7 @@ const HEADS: &str = "subagent_heads";
 const TABLES: SessionTables = SessionTables {
     agent: AGENT,
     store: STORE,
+    sessions: SESSIONS,
     session_columns: &["working_directory", "model", "title", "created_at", "last_activity_at"],
     session_time: "last_activity_at * 1000",
     records: &[

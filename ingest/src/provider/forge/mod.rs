@@ -132,8 +132,11 @@ fn assemble_conversation(path: &Path) -> io::Result<Vec<u8>> {
     Ok(document_bytes(&Json::Object(info).to_string(), &messages))
 }
 
-/// Reads the row of a conversation: its short columns, and the context.
-fn read_row(connection: &Connection, id: &str) -> Result<Option<(Map<String, Json>, Vec<u8>)>> {
+/// The short columns of a conversation, and its context.
+type ConversationRow = (Map<String, Json>, Vec<u8>);
+
+/// Reads the row of a conversation.
+fn read_row(connection: &Connection, id: &str) -> Result<Option<ConversationRow>> {
     if !read_table_names(connection)?.contains(TABLE) {
         return Ok(None);
     }

@@ -28,7 +28,9 @@ use crate::provider::format::{
 };
 use crate::provider::shared::chat;
 use crate::provider::shared::database::connection::query_database;
-use crate::provider::shared::database::tables::{RecordTable, SessionTables, claim_stored};
+use crate::provider::shared::database::tables::{
+    RecordTable, SESSIONS, SessionTables, claim_stored,
+};
 use crate::provider::shared::document::{self, ASSEMBLED, Document};
 use crate::provider::shared::identity::begin_header_record;
 use crate::source::assembly::Assembly;
@@ -61,6 +63,7 @@ const STORE: &str = "goose";
 const TABLES: SessionTables = SessionTables {
     agent: AGENT,
     store: STORE,
+    sessions: SESSIONS,
     session_columns: &[
         "name",
         "description",

@@ -170,7 +170,8 @@ fn assemble_document(connection: &Connection, id: &str) -> Result<Option<Vec<u8>
 
 /// Reads the fields of a session, or returns `None` if the database does not have the session.
 fn read_session(connection: &Connection, id: &str) -> Result<Option<Map<String, Json>>> {
-    let Some(mut info) = tables::read_session(connection, SESSION_COLUMNS, id)? else {
+    let Some(mut info) = tables::read_session(connection, tables::SESSIONS, SESSION_COLUMNS, id)?
+    else {
         return Ok(None);
     };
     let columns = read_columns(connection, "sessions")?;

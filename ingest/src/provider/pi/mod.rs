@@ -161,24 +161,13 @@ impl LineDecoder for PiDecoder {
         out: &mut Stream,
     ) -> RecordOutcome {
         let kind = entry.text("type").unwrap_or("untyped");
-        let (own, time) = (entry_identity(entry), entry_time(entry));
-        match copied_identity(entry.text("id")) {
-            Some(original) => out.begin_copied_record(at, original, time),
-            None if is_head_of_copy(entry) => out.begin_copied_record(at, own, time),
-            None => out.begin_record(at, Some(own), time),
-        }
-        // `null` is the position before the first entry. The user can go back there as well.
-        if kind != "session" && entry.field("parentId").is_some() {
-            let parent = entry.text("parentId").map_or(ROOT, node_id);
-            out.add_tree_entry(entry.text("id").map_or(ROOT, node_id), parent);
-        }
-
+        begin_entry(entry, None, at, out);
         self.text.clear();
         match (kind, entry.object("message")) {
             ("message", Some(message)) => {
                 message::decode_message(message, self.is_openclaw, &mut self.text, out);
             }
-            _ => self.decode_side_entry(kind, entry, out),
+            _ => decode_side_entry(kind, entry, &mut self.text, out),
         }
         RecordOutcome::Events
     }
@@ -188,65 +177,78 @@ impl LineDecoder for PiDecoder {
     }
 }
 
+/// Begins the record of an entry, and adds it to the tree. `time` is that of the entry if it is known
+/// from elsewhere.
+pub(super) fn begin_entry(entry: Value<'_>, time: Option<i64>, at: RecordAt, out: &mut Stream) {
+    let (own, time) = (entry_identity(entry), time.or_else(|| entry_time(entry)));
+    match copied_identity(entry.text("id")) {
+        Some(original) => out.begin_copied_record(at, original, time),
+        None if is_head_of_copy(entry) => out.begin_copied_record(at, own, time),
+        None => out.begin_record(at, Some(own), time),
+    }
+    // `null` is the position before the first entry. The user can go back there as well.
+    if entry.text("type") != Some("session") && entry.field("parentId").is_some() {
+        let parent = entry.text("parentId").map_or(ROOT, node_id);
+        out.add_tree_entry(entry.text("id").map_or(ROOT, node_id), parent);
+    }
+}
+
 /// Returns the id of an entry in the tree of the log.
 fn node_id(id: &str) -> u64 {
     xxh3_64(id.as_bytes()) | 1
 }
 
-impl PiDecoder {
-    /// Decodes entries that are not part of the conversation, known or unknown.
-    fn decode_side_entry(&mut self, kind: &str, entry: Value<'_>, out: &mut Stream) {
-        let text = &mut self.text;
-        let mut subtype = kind;
-        match kind {
-            "session" => {
-                out.set_cwd(entry.text("cwd"));
-                out.set_model(entry.text("modelId"));
-                render::append_notification(entry, ENVELOPE, text);
-            }
-            "model_change" => {
-                let names = [entry.non_empty("provider"), entry.non_empty("modelId")];
-                text.push_str(&names.into_iter().flatten().collect::<Vec<_>>().join("/"));
-                out.set_model(entry.text("modelId"));
-            }
-            "thinking_level_change" => text.push_str(entry.text("thinkingLevel").unwrap_or("")),
-            "session_info" => {
-                let name = entry.text("name").unwrap_or("");
-                out.offer_title(TitleFrom::User, name);
-                text.push_str(name);
-            }
-            "compaction" | "branch_summary" => {
-                text.push_str(entry.text("summary").unwrap_or(""));
-                if let Some(tokens) = entry.int("tokensBefore") {
-                    text.push_str(&format!("\ntokensBefore: {tokens}"));
-                }
-            }
-            "custom" => {
-                subtype = entry.non_empty("customType").unwrap_or(kind);
-                if let Some(data) = entry.object("data") {
-                    if subtype == "model-snapshot" {
-                        out.set_model(data.text("modelId"));
-                    }
-                    render::append_notification(data, &["timestamp"], text);
-                }
-            }
-            "custom_message" => {
-                subtype = entry.non_empty("customType").unwrap_or(kind);
-                message::append_content(entry, text);
-            }
-            "label" => render::append_notification(entry, ENVELOPE, text),
-            _ => {
-                out.count_unknown("record", kind);
-                render::append_notification(entry, ENVELOPE, text);
+/// Decodes entries that are not part of the conversation, known or unknown.
+pub(super) fn decode_side_entry(kind: &str, entry: Value<'_>, text: &mut String, out: &mut Stream) {
+    let mut subtype = kind;
+    match kind {
+        "session" => {
+            out.set_cwd(entry.text("cwd"));
+            out.set_model(entry.text("modelId"));
+            render::append_notification(entry, ENVELOPE, text);
+        }
+        "model_change" => {
+            let names = [entry.non_empty("provider"), entry.non_empty("modelId")];
+            text.push_str(&names.into_iter().flatten().collect::<Vec<_>>().join("/"));
+            out.set_model(entry.text("modelId"));
+        }
+        "thinking_level_change" => text.push_str(entry.text("thinkingLevel").unwrap_or("")),
+        "session_info" => {
+            let name = entry.text("name").unwrap_or("");
+            out.offer_title(TitleFrom::User, name);
+            text.push_str(name);
+        }
+        "compaction" | "branch_summary" => {
+            text.push_str(entry.text("summary").unwrap_or(""));
+            if let Some(tokens) = entry.int("tokensBefore") {
+                text.push_str(&format!("\ntokensBefore: {tokens}"));
             }
         }
-
-        render::truncate_notification(text);
-        let is_error = subtype.ends_with("-error").then_some(true);
-        out.push_notice(subtype, text, is_error);
-        // A summary may be written by a model, which costs tokens.
-        message::push_usage(entry, None, out);
+        "custom" => {
+            subtype = entry.non_empty("customType").unwrap_or(kind);
+            if let Some(data) = entry.object("data") {
+                if subtype == "model-snapshot" {
+                    out.set_model(data.text("modelId"));
+                }
+                render::append_notification(data, &["timestamp"], text);
+            }
+        }
+        "custom_message" => {
+            subtype = entry.non_empty("customType").unwrap_or(kind);
+            message::append_content(entry, text);
+        }
+        "label" => render::append_notification(entry, ENVELOPE, text),
+        _ => {
+            out.count_unknown("record", kind);
+            render::append_notification(entry, ENVELOPE, text);
+        }
     }
+
+    render::truncate_notification(text);
+    let is_error = subtype.ends_with("-error").then_some(true);
+    out.push_notice(subtype, text, is_error);
+    // A summary may be written by a model, which costs tokens.
+    message::push_usage(entry, None, out);
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@
 //!   {"type":"tool_use","id":"c1","name":"...","input":{...}}]}
 //! {"role":"user","content":[{"type":"tool_result","tool_use_id":"c1","content":"..."}]}
 //! {"type":"tool_use","tool_use":{"tool_use_id":"c1","name":"...","input":{...}}}
+//! {"type":"tool-call","toolCallId":"c1","toolName":"...","input":{...}}
 //! ```
 
 use schemas::EventType;
@@ -89,9 +90,9 @@ pub(crate) fn push_block(block: Value<'_>, out: &mut Stream) {
                 out.push_text(EventType::Reasoning, &text);
             }
         }
-        "tool_use" | "server_tool_use" => {
-            let id = ["tool_use_id", "id"].iter().find_map(|key| inner.non_empty(key));
-            Arguments::of_value(inner.field("input")).push_call(inner.text("name"), id, out);
+        "tool_use" | "server_tool_use" | "tool-call" => {
+            let input = Arguments::of_value(inner.field("input"));
+            input.push_call(call_name(inner), call_id(inner), out);
         }
         kind if is_result(kind) => push_result(kind, block, out),
         kind => drift::push_unknown_block(kind, block, out),
@@ -99,21 +100,36 @@ pub(crate) fn push_block(block: Value<'_>, out: &mut Stream) {
 }
 
 fn is_result(kind: &str) -> bool {
-    kind.ends_with("tool_result")
+    kind.ends_with("tool_result") || kind == "tool-result"
+}
+
+/// Returns the id of a call.
+fn call_id(block: Value<'_>) -> Option<&str> {
+    ["tool_use_id", "toolCallId", "id"].iter().find_map(|key| block.non_empty(key))
+}
+
+/// Returns the name of the tool of a call.
+fn call_name(block: Value<'_>) -> Option<&str> {
+    ["name", "toolName"].iter().find_map(|key| block.non_empty(key))
 }
 
 /// Pushes the result of a call.
 fn push_result(kind: &str, block: Value<'_>, out: &mut Stream) {
     let inner = block.object(kind).unwrap_or(block);
     let mut text = String::new();
-    if let Some(content) = ["content", "output"].iter().find_map(|key| inner.field(key)) {
+    let content = ["content", "output"].iter().find_map(|key| inner.field(key));
+    // As the AI SDK writes it: `{"type":"error-text","value":"..."}`.
+    let value = content.and_then(|content| content.field("value"));
+    if let Some(content) = value.or(content) {
         chat::append_content(content, &mut text);
     }
-    let is_failed = matches!(inner.text("status"), Some("error" | "failed"));
+    let of_sdk = content.filter(|_| value.is_some()).and_then(|content| content.text("type"));
+    let is_failed = matches!(inner.text("status"), Some("error" | "failed"))
+        || of_sdk.is_some_and(|kind| kind.starts_with("error"));
     let decoded = DecodedEvent {
         text: &text,
-        tool_name: inner.non_empty("name"),
-        tool_call_id: ["tool_use_id", "id"].iter().find_map(|key| inner.non_empty(key)),
+        tool_name: call_name(inner),
+        tool_call_id: call_id(inner),
         is_error: Some(is_failed || inner.flag("is_error") == Some(true)),
         ..DecodedEvent::default()
     };

@@ -73,12 +73,12 @@ impl<'a> WireMessage<'a> {
     }
 
     /// Returns the message in a field.
-    pub(crate) fn message(&self, number: u32) -> Option<WireMessage<'a>> {
+    pub(crate) fn message(&self, number: u32) -> Option<Self> {
         self.messages(number).last()
     }
 
     /// Returns the message below several fields.
-    pub(crate) fn message_at(&self, path: &[u32]) -> Option<WireMessage<'a>> {
+    pub(crate) fn message_at(&self, path: &[u32]) -> Option<Self> {
         let (first, rest) = path.split_first()?;
         let message = self.message(*first)?;
         if rest.is_empty() { Some(message) } else { message.message_at(rest) }
@@ -86,9 +86,9 @@ impl<'a> WireMessage<'a> {
 
     /// Returns the number in a field.
     pub(crate) fn int(&self, number: u32) -> Option<i64> {
-        self.0.iter().rev().find_map(|(known, value)| match value {
-            WireValue::Number(found) if *known == number => Some(found.cast_signed()),
-            _ => None,
+        self.0.iter().rev().find_map(|(known, value)| {
+            let WireValue::Number(found) = value else { return None };
+            (*known == number).then(|| found.cast_signed())
         })
     }
 
@@ -99,9 +99,9 @@ impl<'a> WireMessage<'a> {
     }
 
     fn bytes(&self, number: u32) -> impl Iterator<Item = &'a [u8]> {
-        self.0.iter().filter_map(move |(known, value)| match value {
-            WireValue::Bytes(bytes) if *known == number => Some(*bytes),
-            _ => None,
+        self.0.iter().filter_map(move |(known, value)| {
+            let WireValue::Bytes(bytes) = value else { return None };
+            (*known == number).then_some(*bytes)
         })
     }
 }

@@ -34,8 +34,8 @@ use super::size_limit::{OVERSIZED_RECORD, Piece, SizeLimit, limited_size};
 use crate::provider::format::SessionClaim;
 use crate::source::assembly::{AssembledSession, SessionList};
 
-/// The table of sessions. Its column `id` is the id of a session.
-const SESSIONS: &str = "sessions";
+/// The usual name of the table of sessions. Its column `id` is the id of a session.
+pub(crate) const SESSIONS: &str = "sessions";
 
 /// The sessions of an agent in a database.
 pub(crate) struct SessionTables {
@@ -43,6 +43,8 @@ pub(crate) struct SessionTables {
     pub(crate) agent: &'static str,
     /// Value of `store` in the documents.
     pub(crate) store: &'static str,
+    /// The table of sessions, usually [`SESSIONS`].
+    pub(crate) sessions: &'static str,
     /// The columns of a session that its document shows under the same name.
     pub(crate) session_columns: &'static [&'static str],
     /// SQL of the time of the latest change of a session, in milliseconds since 1970.
@@ -81,11 +83,12 @@ impl SessionTables {
                     state: table.columns,
                 })
                 .collect();
-            let tables = [SESSIONS, self.records.first().map_or(SESSIONS, |table| table.name)];
+            let tables =
+                [self.sessions, self.records.first().map_or(self.sessions, |table| table.name)];
             let listed = ListedTables {
                 agent: self.agent,
                 sessions: &[ListedTable {
-                    name: SESSIONS,
+                    name: self.sessions,
                     session: "id",
                     time: self.session_time,
                     size: "512",
@@ -114,10 +117,11 @@ impl SessionTables {
     /// Reads the document of a session, or returns `None` if the database does not have the session.
     fn read_document(&self, connection: &Connection, id: &str) -> Result<Option<Vec<u8>>> {
         let tables = read_table_names(connection)?;
-        if !tables.contains(SESSIONS) {
+        if !tables.contains(self.sessions) {
             return Ok(None);
         }
-        let Some(mut info) = read_session(connection, self.session_columns, id)? else {
+        let Some(mut info) = read_session(connection, self.sessions, self.session_columns, id)?
+        else {
             return Ok(None);
         };
         info.insert("store".to_owned(), self.store.into());
@@ -143,14 +147,15 @@ impl SessionTables {
     }
 }
 
-/// Reads the fields of a session in these columns. `None` if the database does not have it.
+/// Reads the fields of a session in these columns of a table. `None` if it does not have the session.
 pub(crate) fn read_session(
     connection: &Connection,
+    table: &str,
     columns: &[&'static str],
     id: &str,
 ) -> Result<Option<Map<String, Json>>> {
-    let shown = present_columns(columns, &read_columns(connection, SESSIONS)?);
-    let sql = format!("SELECT id{} FROM {SESSIONS} WHERE id = ?1", select_cells(&shown));
+    let shown = present_columns(columns, &read_columns(connection, table)?);
+    let sql = format!("SELECT id{} FROM {table} WHERE id = ?1", select_cells(&shown));
     let read = |row: &Row<'_>| {
         let mut info = Map::new();
         info.insert("id".to_owned(), cell_text(row.get_ref(0)?).into());
