@@ -55,7 +55,8 @@ struct ArrivingFile {
     is_longer: bool,
 }
 
-/// Finds out whether a session that is to be resumed is one of another machine, or has more there. What
+/// Finds out whether a session that is to be resumed is one of another machine, or has more there. If its
+/// log was deleted here, the whole log comes from there. What
 /// another user added to a session of this machine comes only if the user names the session of the other
 /// machine. `None` if this machine has all of it.
 ///
@@ -69,7 +70,8 @@ pub(crate) fn find_traveller(
     let Some(at) = snapshot.session_position(session_id) else { return Ok(None) };
     let logs = snapshot.logs_of_several_machines().map_err(store_error)?;
     let is_of_session = |copies: &&LogCopies| {
-        copies.imported.contains(&at) || copies.local.iter().any(|(local, _)| *local == at)
+        let mut own = copies.local.iter().map(|(local, _)| local).chain(&copies.gone);
+        copies.imported.contains(&at) || own.any(|own| *own == at)
     };
     let copies = logs.values().find(is_of_session);
     let travelling = |at: usize, local: Option<(usize, PathBuf)>| {
@@ -77,11 +79,12 @@ pub(crate) fn find_traveller(
         let machine = clean_text(snapshot.machine_of(session));
         TravellingSession { at, provider: session.provider, machine, local }
     };
-    let Some(LogCopies { local, imported }) = copies else {
+    let Some(LogCopies { local, gone, imported }) = copies else {
         let is_imported = snapshot.sessions()[at].origin.machine.is_some();
         return Ok(is_imported.then(|| travelling(at, None)));
     };
-    for (local_at, path) in local {
+    let local = local.iter().map(|(at, path)| (at, Some(path)));
+    for (local_at, path) in local.chain(gone.iter().map(|at| (at, None))) {
         let own = EventHistory::of_session(snapshot, *local_at).map_err(store_error)?;
         for other_at in imported {
             let origin = &snapshot.sessions()[*other_at].origin;
@@ -89,8 +92,9 @@ pub(crate) fn find_traveller(
                 continue;
             }
             let other = EventHistory::of_session(snapshot, *other_at).map_err(store_error)?;
-            if other.contains(&own) && !own.contains(&other) {
-                return Ok(Some(travelling(*other_at, Some((*local_at, path.into())))));
+            if other.contains(&own) && (path.is_none() || !own.contains(&other)) {
+                let local = path.map(|path| (*local_at, path.into()));
+                return Ok(Some(travelling(*other_at, local)));
             }
         }
     }
@@ -178,7 +182,18 @@ impl TravellingSession {
                     None => place_log(file.provider, &origin.below, target, folders)
                         .map_err(&refused)?,
                 };
-                let content = unpack(archive, file, origin, redactor, target).map_err(&refused)?;
+                let content = unpack(archive, file, origin, redactor, target);
+                let content = content.map_err(|error| match error {
+                    UnpackError::Store(error) => {
+                        let message = refused(format!(
+                            "its log cannot be read out of the archive: {error}. Run `sessions ingest --verify`, then pull again"
+                        ));
+                        ToolError { code: ErrorCode::StoreDamaged, ..message }
+                    }
+                    UnpackError::Write(error) => {
+                        refused(format!("its log cannot be unpacked: {error}"))
+                    }
+                })?;
                 files.push(ArrivingFile {
                     place,
                     content,
@@ -238,14 +253,9 @@ fn unpack(
     origin: &LogOrigin,
     redactor: &Redactor,
     target: &str,
-) -> Result<Vec<u8>, String> {
+) -> Result<Vec<u8>, UnpackError> {
     let mut content = Vec::new();
-    archive.unpack(file, redactor, &mut content).map_err(|error| match error {
-        UnpackError::Store(error) => format!(
-            "its log cannot be read out of the archive: {error}. Run `sessions ingest --verify`, then pull again"
-        ),
-        UnpackError::Write(error) => format!("its log cannot be unpacked: {error}"),
-    })?;
+    archive.unpack(file, redactor, &mut content)?;
     let Some(from) = &origin.folder else { return Ok(content) };
     let has_lines = has_lines(file.provider, &origin.below, file.is_log);
     let moved = FolderMove::new(from, target);
@@ -328,7 +338,12 @@ impl Journey {
                 write_file(marker, text.as_bytes(), file, folders, redactor)?;
             }
             if fs::symlink_metadata(path).is_err() {
-                write_file(path, &file.content, file, folders, redactor)?;
+                let written = write_file(path, &file.content, file, folders, redactor);
+                // Another `resume` may have written it meanwhile.
+                let is_there = fs::symlink_metadata(path).is_ok();
+                if written.is_err() && !(is_there && !has_other_content(path, &file.content)) {
+                    return written;
+                }
             }
         }
         Ok(())

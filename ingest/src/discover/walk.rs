@@ -15,7 +15,7 @@ use crate::provider::{all_providers, assemblies, log_folders};
 use crate::source::candidate::{Container, FileState, LogCandidate};
 
 /// The result of a search for files.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 pub struct Discovery {
     /// The files that may be logs, sorted by path.
     pub files: Vec<LogCandidate>,

@@ -102,8 +102,7 @@ impl Plan {
             return None;
         }
 
-        let mut remaining =
-            Known { sources: known.sources.clone(), sessions: known.sessions.clone() };
+        let mut remaining = known.clone();
         for row in logs {
             remaining.sources.remove(&row.path);
             let Some(session) = known.session_of(row) else { continue };

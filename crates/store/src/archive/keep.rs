@@ -114,6 +114,7 @@ impl StoreWriter {
         verify: Verify,
     ) -> Result<Vec<String>, StoreError> {
         if rules.keep() == KeepLogs::No {
+            self.remove_left_logs()?;
             return Ok(Vec::new());
         }
         self.lock.check_not_replaced()?;
@@ -158,6 +159,27 @@ impl StoreWriter {
         }
     }
 
+    /// Removes the logs of sessions of other machines that are not here any more, once for each generation
+    /// of the store.
+    fn remove_left_logs(&self) -> Result<(), StoreError> {
+        if std::fs::symlink_metadata(self.dir.join(ARCHIVE_FILE)).is_err() {
+            return Ok(());
+        }
+        let generation = self.current_manifest().generation;
+        let (archive, files) = self.open_whole_archive(Verify::Some)?;
+        if archive.read_settled_generation()? == Some(generation) {
+            return Ok(());
+        }
+        let snapshot = self.take_snapshot()?;
+        let left = files.iter().filter(|(_, file)| is_left(file, &snapshot));
+        let left: Vec<i64> = left.map(|(id, _)| *id).collect();
+        if !left.is_empty() {
+            archive.remove(&left)?;
+            archive.erase_deleted()?;
+        }
+        archive.write_settled_generation(generation)
+    }
+
     /// Removes the whole archive.
     ///
     /// # Errors
@@ -187,11 +209,8 @@ impl StoreWriter {
         let forgotten = self.forgotten_logs()?;
         let forgotten: HashSet<&str> = forgotten.session_ids().collect();
         let is_barred = |id: &str| forgotten.contains(id) || reduced.level_of(id) > KeepLevel::Full;
-        // A run was killed before it removed the log of a session that is not here any more.
-        let is_left = |file: &ArchivedFile| {
-            file.origin.is_some() && snapshot.session(&file.session_id).is_none()
-        };
-        let barred = files.iter().filter(|(_, file)| is_barred(&file.session_id) || is_left(file));
+        let is_gone = |file: &ArchivedFile| is_barred(&file.session_id) || is_left(file, &snapshot);
+        let barred = files.iter().filter(|(_, file)| is_gone(file));
         let barred: Vec<i64> = barred.map(|(id, _)| *id).collect();
         if !barred.is_empty() {
             archive.remove(&barred)?;
@@ -200,7 +219,7 @@ impl StoreWriter {
 
         let mut known: HashMap<String, KnownFiles> = HashMap::new();
         for (id, file) in files {
-            if !is_barred(&file.session_id) && !is_left(&file) {
+            if !is_gone(&file) {
                 let session = known.entry(file.session_id.clone()).or_default();
                 session.insert(file.path.clone(), (id, file));
             }
@@ -283,6 +302,14 @@ impl StoreWriter {
             result => result,
         }
     }
+}
+
+/// Returns whether a file came with a session of another machine that is not here any more: a log of this
+/// machine continues it, or a run was killed before it removed the file.
+fn is_left(file: &ArchivedFile, snapshot: &Snapshot) -> bool {
+    let session = snapshot.session(&file.session_id);
+    let is_imported = session.is_some_and(|one| one.origin.machine.is_some() && one.events > 0);
+    file.origin.is_some() && !is_imported
 }
 
 /// Returns whether the archive has a log as it was ingested, kept as the rules say.
