@@ -1212,3 +1212,18 @@ fn a_log_that_was_deleted_here_comes_back_from_the_machine_that_has_more() {
         assert_eq!(a.number("SELECT count(*) FROM events WHERE NOT is_replay"), 2, "{keep}");
     }
 }
+
+#[test]
+fn a_push_counts_the_logs_that_stay_here() {
+    let a = machine("pier", "mira", PUBLISH);
+    let home = a.path("harbor");
+    a.append(claude_log(&a, &home), &claude_line(&home, 1, "user", "Moor the boat."));
+    let folder = a.path("elsewhere/projects/x");
+    let other = claude_line(&home, 2, "user", "Sail.").replace(ID, &ID.replace('7', "8"));
+    a.append(folder.join(format!("{}.jsonl", ID.replace('7', "8"))), &other);
+    a.run(["ingest", "--quiet"]).ok();
+    a.run(["ingest", "--quiet", "elsewhere"]).ok();
+    let lake = a.path("lake");
+    push(&a, &lake).has(json!({"logs": 1, "unarchived": 0, "unmovable": 1}));
+    a.run(["push", &lake.to_string_lossy()]).shows("outside the folders of their agents");
+}
