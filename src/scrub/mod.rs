@@ -4,7 +4,6 @@
 
 mod backup;
 mod log_file;
-mod open_files;
 
 use std::collections::{BTreeMap, HashSet};
 use std::io::{Read as _, Seek as _, Write as _};
@@ -20,8 +19,8 @@ use tempfile::NamedTempFile;
 pub use self::backup::{BackupAction, BackupData, find_backup, forget_backup, restore_backup};
 use self::backup::{BackupFolder, PATIENCE};
 use self::log_file::LogFile;
-use self::open_files::OpenFiles;
 use crate::files::leftovers::create_temporary;
+use crate::files::open_files::OpenFiles;
 use crate::update::write_lock::take_write_lock;
 use base::parallel::in_parallel;
 use base::sanitize::clean_text;
