@@ -16,11 +16,13 @@ use ingest::relocate::{FolderMove, LogPlace, find_obstacle_to_moving, place_log,
 use schemas::{ErrorCode, Provider, ToolError};
 
 pub(crate) use self::folder::{FolderSearch, find_folder, resolve_folder};
-use self::longer::find_rest;
+use self::longer::extend;
 use crate::files::restore::{choose_time, write_new_file};
-use crate::scrub::append_to_log;
+use crate::scrub::extend_log;
 use base::sanitize::clean_text;
-use store::{ArchivedFile, EventHistory, LogArchive, LogCopies, LogOrigin, Snapshot, UnpackError};
+use store::{
+    ArchivedFile, EventHistory, LogArchive, LogCopies, LogOrigin, Snapshot, Store, UnpackError,
+};
 use tools::error::store_error;
 
 /// Why a log does not get what another machine has of its session.
@@ -262,6 +264,13 @@ fn unpack(
     Ok(rewrite_log(file.provider, has_lines, &content, &moved).into_owned())
 }
 
+impl ArrivingFile {
+    /// Returns the log that is here with what this one has more; see [`extend`].
+    fn extend(&self, log: &[u8]) -> Option<Vec<u8>> {
+        extend(log, &self.content, self.has_lines)
+    }
+}
+
 impl Journey {
     /// Returns the place of the log.
     pub(crate) fn log(&self) -> Option<&Path> {
@@ -279,18 +288,12 @@ impl Journey {
     fn check_places(&mut self, session_id: &str, redactor: &Redactor) -> Result<(), ToolError> {
         for file in self.files.iter_mut().filter(|file| file.is_log) {
             let path = &file.place.path;
-            if file.is_longer && !file.has_lines {
-                return Err(cannot_resume(format!(
-                    "Session {session_id} has more on another machine, but its log is one document, to which nothing can be added. Use --with AGENT to hand the session over"
-                ))
-                .with_path(path));
-            }
             if file.is_longer || !has_other_content(path, &file.content) {
                 continue;
             }
-            let is_beginning = |found: Vec<u8>| find_rest(&found, &file.content).is_some();
+            let is_beginning = |found: Vec<u8>| file.extend(&found).is_some();
             let is_file = fs::symlink_metadata(path).is_ok_and(|found| found.is_file());
-            if file.has_lines && is_file && fs::read(path).is_ok_and(is_beginning) {
+            if is_file && fs::read(path).is_ok_and(is_beginning) {
                 file.is_longer = true;
                 continue;
             }
@@ -304,26 +307,29 @@ impl Journey {
     }
 
     /// Writes the files, none over another one. A log that is here already and has less gets the rest,
-    /// and keeps its own bytes.
+    /// and keeps its own bytes; of one that is a document, a copy goes into the backup in `store`.
     ///
     /// # Errors
     /// Fails if a file cannot be written, or if a log that would change is in use or has other records.
     pub(crate) fn write(
         &self,
+        store: &Store,
         redactor: &Redactor,
         folders: &AgentFolders<'_>,
     ) -> Result<(), ToolError> {
         for file in &self.files {
             let path = &file.place.path;
             let shown = mask_name(Some(redactor), &path.to_string_lossy());
-            let is_complete =
-                || fs::read(path).is_ok_and(|found| find_rest(&found, &file.content) == Some(&[]));
+            let is_complete = || {
+                fs::read(path)
+                    .is_ok_and(|found| file.extend(&found).is_some_and(|all| all == found))
+            };
             if file.is_longer && is_complete() {
                 continue;
             }
             if file.is_longer {
-                append_to_log(path.clone(), |before| {
-                    find_rest(before, &file.content).ok_or_else(|| OTHER_LOG.to_owned())
+                extend_log(path.clone(), store, |before| {
+                    file.extend(before).ok_or_else(|| OTHER_LOG.to_owned())
                 })
                 .map_err(|reason| {
                     cannot_resume(format!(
@@ -340,8 +346,9 @@ impl Journey {
             if fs::symlink_metadata(path).is_err() {
                 let written = write_file(path, &file.content, file, folders, redactor);
                 // Another `resume` may have written it meanwhile.
-                let is_there = fs::symlink_metadata(path).is_ok();
-                if written.is_err() && !(is_there && !has_other_content(path, &file.content)) {
+                let is_there =
+                    fs::symlink_metadata(path).is_ok() && !has_other_content(path, &file.content);
+                if written.is_err() && !is_there {
                     return written;
                 }
             }

@@ -1213,6 +1213,68 @@ fn a_log_that_was_deleted_here_comes_back_from_the_machine_that_has_more() {
     }
 }
 
+/// The form that Gemini CLI had before it wrote lines.
+fn gemini_document(folder: &Path, texts: &[&str]) -> String {
+    let messages = texts.iter().enumerate().map(|(at, text)| {
+        json!({
+            "id": format!("0e5b1c8e-0000-4000-8000-{at:012}"), "type": "user", "content": text,
+            "timestamp": format!("2026-10-16T07:45:{at:02}.000Z"),
+        })
+    });
+    let document = json!({
+        "sessionId": ID, "projectHash": sha256(folder.to_string_lossy().as_bytes()),
+        "startTime": "2026-10-16T07:45:00.000Z", "messages": messages.collect::<Vec<_>>(),
+        "lastUpdated": format!("2026-10-16T07:45:{:02}.000Z", texts.len()),
+    });
+    serde_json::to_string_pretty(&document).expect("JSON")
+}
+
+#[test]
+fn a_log_that_is_one_document_gets_what_was_added_elsewhere() {
+    let (a, b) = (laptop("pier"), laptop("quay"));
+    write_agents(&a);
+    write_agents(&b);
+    let lake = a.path("lake");
+    let (home, there) = (a.path("code/harbor"), b.path("code/harbor"));
+    let place = |env: &TestEnv, folder: &Path| {
+        env.write(".gemini/tmp/harbor/.project_root", &*folder.to_string_lossy());
+        env.path(".gemini/tmp/harbor/chats/session-2026-10-16T07-45-3f9a0c11.json")
+    };
+    let said = format!("Use {TOKEN}.");
+    let log = place(&a, &home);
+    a.write(&log, gemini_document(&home, &["Moor.", &said]));
+    sync(&a, &lake);
+    pull(&b, &lake).has(json!({"problems": [], "logs": 1}));
+    in_folder(&b, &there, &["resume", ID]).shows("gemini");
+    let log_there = place(&b, &there);
+    b.read(&log_there).shows(MASK);
+    b.write(&log_there, gemini_document(&there, &["Moor.", &format!("Use {MASK}."), "Sail."]));
+    sync(&b, &lake);
+    pull(&a, &lake).has(json!({"problems": [], "logs": 1}));
+    make_old(&log);
+    let before = a.read(&log);
+    in_folder(&a, &home, &["resume", ID]).shows("gemini");
+    assert_eq!(a.read(&log), gemini_document(&home, &["Moor.", &said, "Sail."]));
+    assert_eq!(a.number("SELECT count(*) FROM sessions"), 1);
+    assert_eq!(a.number("SELECT count(*) FROM events WHERE NOT is_replay"), 3);
+    // The document as it was is in the backup.
+    let backups = files_below(&a.path("store/log-backup"));
+    assert!(
+        backups.iter().any(|backup| fs::read(backup).is_ok_and(|copy| copy == before.as_bytes()))
+    );
+
+    // Both continued.
+    a.write(&log, gemini_document(&home, &["Moor.", &said, "Sail.", "Anchor."]));
+    let longer = ["Moor.", &format!("Use {MASK}."), "Sail.", "Row.", "Row on."];
+    b.write(&log_there, gemini_document(&there, &longer));
+    sync(&b, &lake);
+    pull(&a, &lake);
+    make_old(&log);
+    let before = a.read(&log);
+    in_folder(&a, &home, &["resume", ID]);
+    assert_eq!(a.read(&log), before);
+}
+
 #[test]
 fn a_push_counts_the_logs_that_stay_here() {
     let a = machine("pier", "mira", PUBLISH);

@@ -104,7 +104,7 @@ pub(super) fn bring_session(
             "The session is of {machine}. Without --print, its log is written to {log} first"
         ))?;
     } else {
-        journey.write(&redactor, &folders)?;
+        journey.write(tools.store(), &redactor, &folders)?;
         context.printer.print_note(&format!("The log from {machine} was written to {log}"))?;
         // If the store is busy, the next ingest reads it.
         if let Err(error) = ingest_paths(&journey.logs(), context) {
