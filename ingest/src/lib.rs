@@ -28,6 +28,7 @@ pub mod plan;
 pub mod provider;
 pub mod redact;
 pub mod relocate;
+pub mod rows;
 pub mod run;
 pub mod scrub;
 pub mod source;

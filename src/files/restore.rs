@@ -5,14 +5,17 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use ingest::discover::{is_gone, is_log_file};
 use ingest::provider::format::AgentFolders;
 use ingest::provider::log_folders;
 use ingest::provider::retention::log_retention;
 use ingest::redact::Redactor;
 use ingest::redact::columns::mask_name;
+use ingest::rows::put_back_rows;
 use schemas::{Provider, ToolError};
 
 use super::leftovers::create_temporary;
+use super::open_files::find_use_of_database;
 use base::sanitize::clean_text;
 use store::{ArchivedFile, KeepLogs, LogArchive, Snapshot};
 use tools::Tools;
@@ -110,7 +113,12 @@ impl LogRestorer<'_> {
         let mut files = Vec::new();
         for file in self.archive.files_of(session_id) {
             let place = self.find_place(file)?;
-            if fs::symlink_metadata(&place).is_err() {
+            let is_missing = if is_log_file(&file.path) {
+                fs::symlink_metadata(&place).is_err()
+            } else {
+                is_gone(&place.to_string_lossy())
+            };
+            if is_missing {
                 files.push((file, place));
             } else if file.is_log {
                 return Ok(RestoreOutcome::LogExists);
@@ -121,8 +129,10 @@ impl LogRestorer<'_> {
         for (file, place) in files {
             let bytes = if self.options.is_dry_run {
                 self.unpack(file, &mut io::sink())?
-            } else {
+            } else if is_log_file(&file.path) {
                 self.write_file(file, &place)?
+            } else {
+                self.put_back_rows(file, &place)?
             };
             let path = mask_name(Some(self.redactor), &place.to_string_lossy());
             written
@@ -153,6 +163,23 @@ impl LogRestorer<'_> {
             mask_name(Some(self.redactor), &file.path),
             file.provider
         ))
+    }
+
+    /// Puts the rows of a session back into its database, unless its agent may be running.
+    fn put_back_rows(&self, file: &ArchivedFile, place: &Path) -> Result<u64, String> {
+        let key = place.to_string_lossy();
+        let (database, _) = key.rsplit_once('#').unwrap_or_default();
+        if let Some(reason) = find_use_of_database(Path::new(database)) {
+            return Err(format!(
+                "Its rows are not put back: {reason}. End {}, then run the command again",
+                file.provider
+            ));
+        }
+        let mut rows = Vec::new();
+        let bytes = self.unpack(file, &mut rows)?;
+        put_back_rows(&key, &rows)
+            .map_err(|reason| format!("Its rows are not put back: {reason}"))?;
+        Ok(bytes)
     }
 
     /// Writes a file in one step.

@@ -63,6 +63,13 @@ impl Show for PushReport {
                 "no log     {sessions}: set keep_logs = \"masked\" under [store] and run `sessions ingest`, so that other machines can resume them"
             );
         }
+        if self.unmovable > 0 {
+            let sessions = count_of(self.unmovable, "published session");
+            let _ = writeln!(
+                out,
+                "no log     {sessions}: the logs are in databases, larger than 128 MB, outside the folders of their agents or named by a secret, so that other machines cannot resume them"
+            );
+        }
         if self.held_by_others > 0 {
             let _ =
                 writeln!(out, "elsewhere  {} published by another machine", self.held_by_others);

@@ -19,8 +19,8 @@ use serde::{Deserialize, Serialize};
 use tempfile::NamedTempFile;
 
 use super::log_file::{LogFile, hash_file};
-use super::open_files::OpenFiles;
 use crate::files::leftovers::create_temporary;
+use crate::files::open_files::OpenFiles;
 use crate::update::write_lock::take_write_lock;
 use base::files::open_for_reading;
 use base::sanitize::clean_text;

@@ -3,16 +3,13 @@
 use std::fs::{self, File, Metadata};
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 use tempfile::NamedTempFile;
 use xxhash_rust::xxh3::Xxh3;
 
-use super::open_files::OpenFiles;
+use crate::files::open_files::{MIN_AGE, OpenFiles};
 use base::files::open_for_reading;
-
-/// A log that changed within this time may be one that an agent is writing.
-const MIN_AGE: Duration = Duration::from_secs(60);
 
 /// A log as it was when it was opened.
 pub(super) struct LogFile {

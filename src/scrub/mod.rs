@@ -4,7 +4,6 @@
 
 mod backup;
 mod log_file;
-mod open_files;
 
 use std::collections::{BTreeMap, HashSet};
 use std::io::{Read as _, Seek as _, Write as _};
@@ -20,8 +19,8 @@ use tempfile::NamedTempFile;
 pub use self::backup::{BackupAction, BackupData, find_backup, forget_backup, restore_backup};
 use self::backup::{BackupFolder, PATIENCE};
 use self::log_file::LogFile;
-use self::open_files::OpenFiles;
 use crate::files::leftovers::create_temporary;
+use crate::files::open_files::OpenFiles;
 use crate::update::write_lock::take_write_lock;
 use base::parallel::in_parallel;
 use base::sanitize::clean_text;
@@ -199,14 +198,16 @@ pub fn scrub_logs(
     Ok(data)
 }
 
-/// Appends to a log what `find_rest` returns for its content, in one step.
+/// Replaces a log by what `extend` makes of its content, in one step. One that does not only get longer is
+/// copied into the backup in `store` first.
 ///
 /// # Errors
 /// Returns the reason why the log stays as it is: it is in use, changed a moment ago or is not the user's
-/// own, or that of `find_rest`.
-pub(crate) fn append_to_log<'r>(
+/// own, or that of `extend`.
+pub(crate) fn extend_log(
     path: PathBuf,
-    find_rest: impl FnOnce(&[u8]) -> Result<&'r [u8], String>,
+    store: &Store,
+    extend: impl FnOnce(&[u8]) -> Result<Vec<u8>, String>,
 ) -> Result<(), String> {
     let file = LogFile::open(path, &OpenFiles::find())?;
     let unreadable = |error: std::io::Error| format!("it cannot be read: {error}");
@@ -215,9 +216,13 @@ pub(crate) fn append_to_log<'r>(
     let mut before = Vec::new();
     content.rewind().map_err(unreadable)?;
     content.read_to_end(&mut before).map_err(unreadable)?;
+    let extended = extend(&before)?;
     let mut new = create_temporary(file.folder()).map_err(unwritable)?;
-    let rest = find_rest(&before)?;
-    new.write_all(&before).and_then(|()| new.write_all(rest)).map_err(unwritable)?;
+    new.write_all(&extended).map_err(unwritable)?;
+    if !extended.starts_with(&before) {
+        let backup = BackupFolder::create(store).map_err(|error| error.message)?;
+        backup.add(&file, &new).map_err(|error| error.message)?;
+    }
     // Copying took a while, in which an agent may have begun to write.
     file.replace(new, &OpenFiles::find())
 }

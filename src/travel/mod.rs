@@ -16,11 +16,13 @@ use ingest::relocate::{FolderMove, LogPlace, find_obstacle_to_moving, place_log,
 use schemas::{ErrorCode, Provider, ToolError};
 
 pub(crate) use self::folder::{FolderSearch, find_folder, resolve_folder};
-use self::longer::find_rest;
+use self::longer::extend;
 use crate::files::restore::{choose_time, write_new_file};
-use crate::scrub::append_to_log;
+use crate::scrub::extend_log;
 use base::sanitize::clean_text;
-use store::{ArchivedFile, EventHistory, LogArchive, LogCopies, LogOrigin, Snapshot, UnpackError};
+use store::{
+    ArchivedFile, EventHistory, LogArchive, LogCopies, LogOrigin, Snapshot, Store, UnpackError,
+};
 use tools::error::store_error;
 
 /// Why a log does not get what another machine has of its session.
@@ -55,7 +57,8 @@ struct ArrivingFile {
     is_longer: bool,
 }
 
-/// Finds out whether a session that is to be resumed is one of another machine, or has more there. What
+/// Finds out whether a session that is to be resumed is one of another machine, or has more there. If its
+/// log was deleted here, the whole log comes from there. What
 /// another user added to a session of this machine comes only if the user names the session of the other
 /// machine. `None` if this machine has all of it.
 ///
@@ -69,7 +72,8 @@ pub(crate) fn find_traveller(
     let Some(at) = snapshot.session_position(session_id) else { return Ok(None) };
     let logs = snapshot.logs_of_several_machines().map_err(store_error)?;
     let is_of_session = |copies: &&LogCopies| {
-        copies.imported.contains(&at) || copies.local.iter().any(|(local, _)| *local == at)
+        let mut own = copies.local.iter().map(|(local, _)| local).chain(&copies.gone);
+        copies.imported.contains(&at) || own.any(|own| *own == at)
     };
     let copies = logs.values().find(is_of_session);
     let travelling = |at: usize, local: Option<(usize, PathBuf)>| {
@@ -77,11 +81,12 @@ pub(crate) fn find_traveller(
         let machine = clean_text(snapshot.machine_of(session));
         TravellingSession { at, provider: session.provider, machine, local }
     };
-    let Some(LogCopies { local, imported }) = copies else {
+    let Some(LogCopies { local, gone, imported }) = copies else {
         let is_imported = snapshot.sessions()[at].origin.machine.is_some();
         return Ok(is_imported.then(|| travelling(at, None)));
     };
-    for (local_at, path) in local {
+    let local = local.iter().map(|(at, path)| (at, Some(path)));
+    for (local_at, path) in local.chain(gone.iter().map(|at| (at, None))) {
         let own = EventHistory::of_session(snapshot, *local_at).map_err(store_error)?;
         for other_at in imported {
             let origin = &snapshot.sessions()[*other_at].origin;
@@ -89,8 +94,9 @@ pub(crate) fn find_traveller(
                 continue;
             }
             let other = EventHistory::of_session(snapshot, *other_at).map_err(store_error)?;
-            if other.contains(&own) && !own.contains(&other) {
-                return Ok(Some(travelling(*other_at, Some((*local_at, path.into())))));
+            if other.contains(&own) && (path.is_none() || !own.contains(&other)) {
+                let local = path.map(|path| (*local_at, path.into()));
+                return Ok(Some(travelling(*other_at, local)));
             }
         }
     }
@@ -178,7 +184,18 @@ impl TravellingSession {
                     None => place_log(file.provider, &origin.below, target, folders)
                         .map_err(&refused)?,
                 };
-                let content = unpack(archive, file, origin, redactor, target).map_err(&refused)?;
+                let content = unpack(archive, file, origin, redactor, target);
+                let content = content.map_err(|error| match error {
+                    UnpackError::Store(error) => {
+                        let message = refused(format!(
+                            "its log cannot be read out of the archive: {error}. Run `sessions ingest --verify`, then pull again"
+                        ));
+                        ToolError { code: ErrorCode::StoreDamaged, ..message }
+                    }
+                    UnpackError::Write(error) => {
+                        refused(format!("its log cannot be unpacked: {error}"))
+                    }
+                })?;
                 files.push(ArrivingFile {
                     place,
                     content,
@@ -238,18 +255,20 @@ fn unpack(
     origin: &LogOrigin,
     redactor: &Redactor,
     target: &str,
-) -> Result<Vec<u8>, String> {
+) -> Result<Vec<u8>, UnpackError> {
     let mut content = Vec::new();
-    archive.unpack(file, redactor, &mut content).map_err(|error| match error {
-        UnpackError::Store(error) => format!(
-            "its log cannot be read out of the archive: {error}. Run `sessions ingest --verify`, then pull again"
-        ),
-        UnpackError::Write(error) => format!("its log cannot be unpacked: {error}"),
-    })?;
+    archive.unpack(file, redactor, &mut content)?;
     let Some(from) = &origin.folder else { return Ok(content) };
     let has_lines = has_lines(file.provider, &origin.below, file.is_log);
     let moved = FolderMove::new(from, target);
     Ok(rewrite_log(file.provider, has_lines, &content, &moved).into_owned())
+}
+
+impl ArrivingFile {
+    /// Returns the log that is here with what this one has more; see [`extend`].
+    fn extend(&self, log: &[u8]) -> Option<Vec<u8>> {
+        extend(log, &self.content, self.has_lines)
+    }
 }
 
 impl Journey {
@@ -269,18 +288,12 @@ impl Journey {
     fn check_places(&mut self, session_id: &str, redactor: &Redactor) -> Result<(), ToolError> {
         for file in self.files.iter_mut().filter(|file| file.is_log) {
             let path = &file.place.path;
-            if file.is_longer && !file.has_lines {
-                return Err(cannot_resume(format!(
-                    "Session {session_id} has more on another machine, but its log is one document, to which nothing can be added. Use --with AGENT to hand the session over"
-                ))
-                .with_path(path));
-            }
             if file.is_longer || !has_other_content(path, &file.content) {
                 continue;
             }
-            let is_beginning = |found: Vec<u8>| find_rest(&found, &file.content).is_some();
+            let is_beginning = |found: Vec<u8>| file.extend(&found).is_some();
             let is_file = fs::symlink_metadata(path).is_ok_and(|found| found.is_file());
-            if file.has_lines && is_file && fs::read(path).is_ok_and(is_beginning) {
+            if is_file && fs::read(path).is_ok_and(is_beginning) {
                 file.is_longer = true;
                 continue;
             }
@@ -294,26 +307,29 @@ impl Journey {
     }
 
     /// Writes the files, none over another one. A log that is here already and has less gets the rest,
-    /// and keeps its own bytes.
+    /// and keeps its own bytes; of one that is a document, a copy goes into the backup in `store`.
     ///
     /// # Errors
     /// Fails if a file cannot be written, or if a log that would change is in use or has other records.
     pub(crate) fn write(
         &self,
+        store: &Store,
         redactor: &Redactor,
         folders: &AgentFolders<'_>,
     ) -> Result<(), ToolError> {
         for file in &self.files {
             let path = &file.place.path;
             let shown = mask_name(Some(redactor), &path.to_string_lossy());
-            let is_complete =
-                || fs::read(path).is_ok_and(|found| find_rest(&found, &file.content) == Some(&[]));
+            let is_complete = || {
+                fs::read(path)
+                    .is_ok_and(|found| file.extend(&found).is_some_and(|all| all == found))
+            };
             if file.is_longer && is_complete() {
                 continue;
             }
             if file.is_longer {
-                append_to_log(path.clone(), |before| {
-                    find_rest(before, &file.content).ok_or_else(|| OTHER_LOG.to_owned())
+                extend_log(path.clone(), store, |before| {
+                    file.extend(before).ok_or_else(|| OTHER_LOG.to_owned())
                 })
                 .map_err(|reason| {
                     cannot_resume(format!(
@@ -328,7 +344,13 @@ impl Journey {
                 write_file(marker, text.as_bytes(), file, folders, redactor)?;
             }
             if fs::symlink_metadata(path).is_err() {
-                write_file(path, &file.content, file, folders, redactor)?;
+                let written = write_file(path, &file.content, file, folders, redactor);
+                // Another `resume` may have written it meanwhile.
+                let is_there =
+                    fs::symlink_metadata(path).is_ok() && !has_other_content(path, &file.content);
+                if written.is_err() && !is_there {
+                    return written;
+                }
             }
         }
         Ok(())

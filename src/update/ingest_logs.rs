@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use ingest::discover::{Discovery, discover, find_file, is_log_file};
+use ingest::discover::{Discovery, discover};
 use ingest::plan::excluded::{LeftOut, leave_out};
-use ingest::plan::{Plan, plan, rules_version};
+use ingest::plan::{Known, Plan, plan, rules_version};
 use ingest::redact::Redactor;
 use ingest::run::Progress;
 use ingest::run::report::{ExcludedLog, IngestReport};
@@ -101,21 +101,6 @@ pub fn ingest_logs(
     options: &IngestOptions,
     progress: &dyn Progress,
 ) -> Result<IngestReport, ToolError> {
-    let (report, again) = ingest_once(store, paths, options, progress)?;
-    if !again.is_empty() {
-        ingest_once(store, &again, options, progress)?;
-    }
-    Ok(report)
-}
-
-/// Ingests once. Also returns the logs that must be read again: their sessions get the ids of sessions
-/// of other machines that they continue.
-fn ingest_once(
-    store: &Store,
-    paths: &[PathBuf],
-    options: &IngestOptions,
-    progress: &dyn Progress,
-) -> Result<(IngestReport, Vec<PathBuf>), ToolError> {
     let start = Instant::now();
     let mut prepared = prepare_ingest(store, paths, options)?;
     let writer = &prepared.writer;
@@ -136,11 +121,7 @@ fn ingest_once(
         masked_again = writer.mask_again(redactor, RowsToMask::All).map_err(store_error)?;
         writer.mask_labels_again(redactor).map_err(store_error)?;
     }
-    let mut again = Vec::new();
-    if report.events > 0 {
-        let logs = writer.settle_continued().map_err(store_error)?;
-        again.extend(logs.iter().filter(|key| is_log_file(key)).filter_map(|key| find_file(key)));
-    }
+    writer.settle_continued().map_err(store_error)?;
     let recounted = writer.count_responses_once().map_err(store_error)?;
     if report.files_rewritten > 0 || masked_again.logs > 0 || recounted > 0 {
         writer.retire_superseded_segments().map_err(store_error)?;
@@ -164,7 +145,7 @@ fn ingest_once(
         "ingested"
     );
     prepared.writer.unlock();
-    Ok((report, again))
+    Ok(report)
 }
 
 /// Returns the report that an ingest would have, and the logs that it would leave out. Reads the
@@ -261,7 +242,7 @@ fn prepare_ingest(
 
     let files = found.files.len() as u64;
     let left_out = leave_out(&mut found, &mut known, &rules);
-    let mut plan = plan(found, &known, redactor);
+    let mut plan = plan_logs(&writer, found, &mut known, redactor)?;
     plan.files = files;
     plan.settled.extend(left_out.rows.iter().cloned());
     let sessions = writer.snapshot_before().sessions().iter();
@@ -269,6 +250,26 @@ fn prepare_ingest(
     let unwanted_sessions = unwanted.count();
     let known_sessions = known.sessions.into_keys().collect();
     Ok(PreparedIngest { writer, plan, rules, known_sessions, left_out, unwanted_sessions })
+}
+
+/// Plans what is read. Logs that continue sessions of other machines take the place of these.
+fn plan_logs(
+    writer: &StoreWriter,
+    found: Discovery,
+    known: &mut Known,
+    redactor: Option<&Redactor>,
+) -> Result<Plan, ToolError> {
+    if known.imported.is_empty() {
+        return Ok(plan(found, known, redactor));
+    }
+    let first = plan(found.clone(), known, redactor);
+    let continuing = writer.find_continuing(&first, known).map_err(store_error)?;
+    if continuing.is_empty() {
+        return Ok(first);
+    }
+    let plan = plan(found, known, redactor);
+    writer.continue_sessions(&continuing, &plan).map_err(store_error)?;
+    Ok(plan)
 }
 
 /// Returns the notice on sessions in the store that are excluded now; `None` if there are none.

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use ingest::discover::{Discovery, discover_observed, real_path};
+use ingest::discover::{Discovery, discover_observed, is_below_root, real_path};
 use ingest::provider::companion_paths;
 use ingest::source::candidate::LogCandidate;
 use schemas::ToolError;
@@ -134,9 +134,12 @@ impl SourceScan {
             let is_as_planned = if self.has_found(source) {
                 self.is_read_by_rules(source, session, &sessions, rules_version)
             } else {
-                // A missing file below a root has vanished.
-                let is_missing = source.status != SourceStatus::Gone
-                    && found.roots.iter().any(|root| is_below(path, root));
+                // A missing file below a root has vanished. A root may be a database.
+                let is_in = |root: &PathBuf| {
+                    is_below(path, root) || path.contains('#') && is_below_root(path, root)
+                };
+                let is_missing =
+                    source.status != SourceStatus::Gone && found.roots.iter().any(is_in);
                 // The log of a companion that was found alone is checked, too.
                 let has_found_companion =
                     self.companions(source).any(|companion| self.has_found(companion));

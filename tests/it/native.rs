@@ -298,6 +298,23 @@ fn forgetting_one_of_the_two_forgets_what_only_it_said() {
     }
 }
 
+/// The copy may be all that was ever read here.
+#[test]
+fn forgetting_a_copy_does_not_bar_an_original_that_comes_later() {
+    for agent in ["claude", "codex", "pi"] {
+        let env = with_session();
+        let (id, file) = copy_for(&env, "first", agent);
+        let said = env.rows(&SAID.replace("{id}", "first"));
+        fs::remove_dir_all(env.store()).expect("removes");
+        env.ingest(&file);
+        env.run(["forget", &id, "--yes"]).ok();
+        env.ingest("logs");
+        assert_eq!(env.rows(&SAID.replace("{id}", "first")), said, "{agent}");
+        env.ingest(&file);
+        assert_eq!(env.number("SELECT count(*) FROM sessions WHERE events > 0"), 1, "{agent}");
+    }
+}
+
 #[test]
 fn another_machine_counts_once_too() {
     let env = machine("pier", "mira", "include = ['**']\ncontent = 'full'");

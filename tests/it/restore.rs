@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::checks::JsonChecks;
+use crate::checks::{Checks as _, JsonChecks};
 use crate::crash::{compare, content};
 use crate::env::{Random, TestEnv, contents_below, copy_folder, files_below, samples};
 use crate::log::claude_record;
@@ -24,6 +24,7 @@ const MASK: &str = "[REDACTED:github_token]";
 /// Files of the samples that do not come back: sessions in databases or in many files, indexes that
 /// several sessions share, and what is not a log.
 const NOT_RESTORED: [&str; 9] = [
+    // What comes back of databases are rows; see `sessions_of_databases_come_back_row_by_row`.
     ".db",
     ".vscdb",
     "opencode/storage/",
@@ -446,4 +447,168 @@ fn a_corrupted_archive_gives_no_wrong_log_and_is_repaired() {
         env.run(["restore", "--all"]).ok();
         assert!(restorable(&contents_below(&env.path("home"))) == logs, "damage at {at}");
     }
+}
+
+/// The database of OpenCode stays when its last session is deleted.
+#[test]
+fn a_session_that_was_deleted_from_a_database_has_no_log() {
+    let env = TestEnv::new();
+    let place = env.path(".local/share/opencode/opencode.db");
+    fs::create_dir_all(place.parent().expect("a folder")).expect("creates");
+    fs::copy(samples().join("opencode/opencode.db"), &place).expect("copies");
+    env.run(["ingest", "--quiet"]).ok();
+    let database = rusqlite::Connection::open(&place).expect("opens");
+    for table in ["session", "message", "part", "session_v2", "session_message"] {
+        database.execute(&format!("DELETE FROM {table}"), []).expect("deletes");
+    }
+    let gone = |env: &TestEnv, flags: &[&str]| {
+        let data = env.json([&["restore", "--all", "--dry-run"], flags].concat());
+        assert!(data["sessions"].list().iter().all(|one| one["outcome"] != "log_exists"), "{data}");
+    };
+    gone(&env, &["--no-refresh"]);
+    env.run(["ingest", "--quiet"]).ok();
+    gone(&env, &[]);
+    let lost = env.number("SELECT count(*) FROM sessions WHERE NOT source_gone");
+    assert_eq!(lost, 0);
+}
+
+/// The databases of the samples, at the places of their agents, and the tables of their sessions.
+const DATABASES: [(&str, &str, &[&str]); 5] = [
+    (
+        "opencode/opencode.db",
+        "opencode.db",
+        &["part", "message", "session", "session_v2", "session_message"],
+    ),
+    ("goose/sessions/sessions.db", "goose/sessions/sessions.db", &["messages", "sessions"]),
+    ("crush/crush.db", "crush.db", &["messages", "sessions"]),
+    ("zed/threads/threads.db", "threads/threads.db", &["threads"]),
+    (
+        "cursoride/globalStorage/state.vscdb",
+        "globalStorage/state.vscdb",
+        &["cursorDiskKV", "composerHeaders"],
+    ),
+];
+
+/// All cells of all tables of a database, in no order.
+fn rows_of(place: &Path) -> BTreeMap<String, Vec<String>> {
+    let database = rusqlite::Connection::open(place).expect("opens");
+    let names = "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'";
+    let mut names = database.prepare(names).expect("prepares");
+    let names = names.query_map([], |row| row.get::<_, String>(0)).expect("lists");
+    let mut tables = BTreeMap::new();
+    for name in names.map(|name| name.expect("a name")) {
+        let mut rows = database.prepare(&format!("SELECT * FROM \"{name}\"")).expect("prepares");
+        let columns = rows.column_count();
+        let rows = rows.query_map([], |row| {
+            let cells = (0..columns).map(|at| row.get::<_, rusqlite::types::Value>(at));
+            Ok(format!("{:?}", cells.collect::<Result<Vec<_>, _>>()?))
+        });
+        let mut rows: Vec<String> = rows.expect("reads").map(|row| row.expect("a row")).collect();
+        rows.sort();
+        tables.insert(name, rows);
+    }
+    tables
+}
+
+#[test]
+fn sessions_of_databases_come_back_row_by_row() {
+    for (sample, name, tables) in DATABASES {
+        let env = TestEnv::new();
+        env.write_settings(EXACT);
+        let place = env.path("home").join(name);
+        fs::create_dir_all(place.parent().expect("a folder")).expect("creates");
+        fs::copy(samples().join(sample), &place).expect("copies");
+        let database = rusqlite::Connection::open(&place).expect("opens");
+        if name == "opencode.db" {
+            // What OpenCode has besides: a row that sessions share, and other rows of a session.
+            let others = "CREATE TABLE project (id TEXT PRIMARY KEY, worktree TEXT NOT NULL);
+                INSERT INTO project SELECT DISTINCT project_id, 'x' FROM session;
+                CREATE TABLE todo (session_id TEXT, at REAL, packed BLOB);
+                INSERT INTO todo SELECT id, 0.5, x'00ff80' FROM session;";
+            database.execute_batch(others).expect("changes");
+        }
+        if name.ends_with("state.vscdb") {
+            // A draft is not a session.
+            let draft = "DELETE FROM cursorDiskKV WHERE key LIKE '%:00000000-%'";
+            database.execute_batch(draft).expect("changes");
+        }
+        env.ingest("home");
+        let (before, logs) = (content(&env), rows_of(&place));
+        assert!(env.number("SELECT count(*) FROM sessions") > 0, "{name}");
+
+        let others: &[&str] = if name == "opencode.db" { &["todo", "project"] } else { &[] };
+        for table in others.iter().chain(tables) {
+            database.execute(&format!("DELETE FROM {table}"), []).expect("deletes");
+        }
+        env.ingest("home");
+        let lost = "SELECT count(*) FROM sessions WHERE source_gone";
+        assert_eq!(env.number(lost), env.number("SELECT count(*) FROM sessions"), "{name}");
+        // The agent has it open.
+        #[cfg(target_os = "linux")]
+        {
+            let mut held = std::process::Command::new("sleep");
+            let file = fs::File::open(&place).expect("opens");
+            let mut held = held.arg("60").stdin(Stdio::from(file)).spawn().expect("spawns");
+            let data = env.json(["restore", "--all", "--lost"]);
+            held.kill().expect("ends");
+            held.wait().expect("waits");
+            assert_eq!(data["restored"], 0, "{name}");
+            data["sessions"][0]["reason"].shows("a process has its database open");
+        }
+        database.close().expect("closes");
+        let data = env.json(["restore", "--all", "--lost"]);
+        assert_eq!(data["not_restored"], 0, "{name}: {data}");
+        assert!(rows_of(&place) == logs, "{name}");
+        env.ingest("home");
+        assert_eq!(content(&env), before, "{name}");
+        // What is there stays.
+        let again = env.json(["restore", "--all"]);
+        assert_eq!(again["restored"], 0, "{name}");
+        assert_eq!(rows_of(&place), logs, "{name}");
+    }
+}
+
+#[test]
+fn rows_that_do_not_fit_are_not_put_back() {
+    let env = TestEnv::new();
+    env.write_settings(MASKED);
+    let place = env.path("home/opencode.db");
+    fs::create_dir_all(env.path("home")).expect("creates");
+    fs::copy(samples().join("opencode/opencode.db"), &place).expect("copies");
+    {
+        let database = rusqlite::Connection::open(&place).expect("opens");
+        let secret = format!(r#"{{"type":"text","text":"Use {TOKEN}."}}"#);
+        database.execute("UPDATE part SET data = ?1", [secret]).expect("changes");
+        let todo = "CREATE TABLE todo (session_id TEXT, text TEXT);
+            INSERT INTO todo SELECT id, 'Moor.' FROM session UNION SELECT id, '' FROM session_v2";
+        database.execute_batch(todo).expect("changes");
+    }
+    env.ingest("home");
+    assert!(!archive_has(&env, TOKEN) && archive_has(&env, MASK));
+    let fails = |change: &dyn Fn(&rusqlite::Connection), word: &str| {
+        let database = rusqlite::Connection::open(&place).expect("opens");
+        for table in ["part", "message", "session", "session_v2", "session_message", "todo"] {
+            database.execute(&format!("DELETE FROM {table}"), []).expect("deletes");
+        }
+        change(&database);
+        database.close().expect("closes");
+        let before = rows_of(&place);
+        let data = env.json(["restore", "--all", "--lost"]);
+        assert_eq!(data["restored"], 0, "{word}: {data}");
+        data["sessions"][0]["reason"].shows(word);
+        assert_eq!(rows_of(&place), before, "{word}");
+    };
+    let run = |sql: &'static str| {
+        move |db: &rusqlite::Connection| db.execute_batch(sql).expect("changes")
+    };
+    fails(&run("ALTER TABLE todo RENAME COLUMN text TO content"), "no column text");
+    fails(
+        &run("ALTER TABLE todo RENAME COLUMN content TO text;
+            CREATE TRIGGER refuse BEFORE INSERT ON todo BEGIN SELECT RAISE(ABORT, 'no'); END"),
+        "is refused: no",
+    );
+    fails(&run("DROP TRIGGER refuse; DROP TABLE todo"), "no table todo");
+    fs::remove_file(&place).expect("removes");
+    let data = env.json(["restore", "--all", "--lost"]);
+    data["sessions"][0]["reason"].shows("Start OpenCode once");
 }

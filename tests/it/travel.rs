@@ -946,3 +946,346 @@ fn a_killed_push_or_pull_brings_every_log_once() {
         assert_eq!(b.number("SELECT count(*) FROM events WHERE NOT is_replay"), 2);
     }
 }
+
+/// Lets every command end where it would change labels, as if it were killed there.
+fn without_labels(env: &TestEnv, run: impl FnOnce()) {
+    let labels = env.path("store/labels.json");
+    let before = fs::read(&labels).ok();
+    fs::write(&labels, "cut").expect("writes");
+    run();
+    fs::remove_file(&labels).expect("removes");
+    if let Some(before) = before {
+        fs::write(labels, before).expect("writes");
+    }
+}
+
+/// What counts in a store as it is, without a look at the logs.
+fn totals_now(env: &TestEnv) -> Value {
+    env.json(["stats", "--no-refresh"])["data"]["total"].clone()
+}
+
+#[test]
+fn nothing_counts_twice_if_a_resume_is_killed_before_it_settled() {
+    for sample in SAMPLES {
+        let (a, b) = (laptop("pier"), laptop("quay"));
+        let lake = a.path("lake");
+        let (home_a, home_b) = (a.path("code/harbor"), b.path("code/harbor"));
+        write_agents(&a);
+        write_agents(&b);
+        let [first, second, _] = sample.parts(&home_a);
+        sample.write(&a, &home_a, &first);
+        sync(&a, &lake);
+        pull(&b, &lake).has(json!({"problems": []}));
+        b.run(["label", sample.id, "--add", "berth"]).ok();
+        let wanted = totals_of(&sample, &first);
+        without_labels(&b, || {
+            in_folder(&b, &home_b, &["resume", sample.id]);
+            assert_eq!(totals_now(&b), wanted, "{}", sample.agent);
+        });
+        assert_eq!(totals_now(&b), wanted, "{}", sample.agent);
+        b.run(["ingest", "--quiet"]).ok();
+        assert_eq!(b.number("SELECT count(*) FROM sessions"), 1, "{}", sample.agent);
+        assert_eq!(b.texts("SELECT label FROM labels"), ["berth"], "{}", sample.agent);
+
+        // What the second laptop adds returns.
+        let [_, second_there, _] = sample.parts(&home_b);
+        b.append(sample.place(&b, &home_b), &second_there);
+        sync(&b, &lake);
+        pull(&a, &lake).has(json!({"problems": []}));
+        let other = a.texts("SELECT session_id FROM sessions WHERE machine = 'quay'");
+        a.run(["label", &other[0], "--add", "quay"]).ok();
+        a.run(["label", sample.id, "--add", "pier"]).ok();
+        make_old(&sample.place(&a, &home_a));
+        let wanted = totals_of(&sample, &format!("{first}{second}"));
+        without_labels(&a, || {
+            in_folder(&a, &home_a, &["resume", sample.id]);
+            assert_eq!(totals_now(&a), wanted, "{}", sample.agent);
+        });
+        a.run(["ingest", "--quiet"]).ok();
+        assert_eq!(totals_now(&a), wanted, "{}", sample.agent);
+        assert_eq!(a.number("SELECT count(*) FROM sessions"), 1, "{}", sample.agent);
+        let labels = a.texts("SELECT label FROM labels ORDER BY label");
+        assert_eq!(labels, ["pier", "quay"], "{}", sample.agent);
+    }
+}
+
+/// The log of a session of Pi with these entries; a fork names its original.
+fn pi_log(
+    env: &TestEnv,
+    folder: &Path,
+    id: &str,
+    original: Option<&Path>,
+    entries: &[u32],
+) -> PathBuf {
+    let start =
+        if original.is_some() { "2026-10-02T08:00:00.000Z" } else { "2026-10-01T08:00:00.000Z" };
+    let mut header = json!({
+        "type": "session", "version": 3, "id": id, "timestamp": start, "cwd": folder,
+    });
+    if let Some(original) = original {
+        header["parentSession"] = json!(original);
+    }
+    let mut text = format!("{header}\n");
+    let mut parent = Value::Null;
+    for number in entries {
+        let id = format!("{number:08x}");
+        let entry = json!({
+            "type": "message", "id": id, "parentId": parent,
+            "timestamp": format!("2026-10-0{}T09:00:{:02}.000Z", 1 + number / 60, number % 60),
+            "message": { "role": "user", "content": format!("Prompt {number}."), "timestamp": 1 },
+        });
+        parent = json!(id);
+        text.push_str(&format!("{entry}\n"));
+    }
+    let dashed = folder.to_string_lossy().replace('/', "-");
+    let name = format!("{}_{id}.jsonl", start.replace([':', '.'], "-"));
+    env.write(format!(".pi/agent/sessions/-{dashed}--/{name}"), text)
+}
+
+/// Writes a session of Pi and a fork of it that names it or not, and the same of Claude Code, each in the
+/// folder of another project. Returns the ids of the forks.
+fn write_forks(env: &TestEnv, home: &Path, quay: &Path) -> [&'static str; 3] {
+    const FORKS: [&str; 3] = [
+        "01a15338-58d8-7a36-8980-000000000002",
+        "01a15338-58d8-7a36-8980-000000000003",
+        "3f9a0c11-2222-4333-8444-555566667778",
+    ];
+    let log = pi_log(env, quay, "01a15338-58d8-7a36-8980-000000000001", None, &[1, 2, 3]);
+    pi_log(env, home, FORKS[0], Some(&log), &[1, 2, 61, 62]);
+    let log = pi_log(env, home, FORKS[1], Some(&log), &[1, 2, 71, 72]);
+    let unnamed = env.read(&log).replacen("parentSession", "x", 1);
+    env.write(log, unnamed);
+    for (folder, id, numbers) in [(quay, ID, [1, 2, 3]), (home, FORKS[2], [1, 2, 9])] {
+        let path = env.path(format!(".claude/projects/{}/{id}.jsonl", encoded(folder)));
+        for number in numbers {
+            for (role, number) in [("user", number), ("assistant", number + 20)] {
+                let line = claude_line(folder, number, role, &format!("Sail {number}."));
+                env.append(&path, &line.replace(ID, id));
+            }
+        }
+    }
+    FORKS
+}
+
+#[test]
+fn a_fork_that_is_resumed_alone_counts_only_what_it_added() {
+    let (a, b) = (laptop("pier"), laptop("quay"));
+    write_agents(&b);
+    let (home, there) = (a.path("code/harbor"), b.path("code/harbor"));
+    let forks = write_forks(&a, &home, &home);
+    let lake = a.path("lake");
+    sync(&a, &lake);
+    let wanted = totals(&a);
+    pull(&b, &lake).has(json!({"problems": [], "imported": 5}));
+    assert_eq!(totals(&b), wanted);
+    for id in forks {
+        in_folder(&b, &there, &["resume", id]).shows(id);
+        assert_eq!(totals_now(&b), wanted, "{id}");
+        b.run(["ingest", "--quiet"]).ok();
+        pull(&b, &lake);
+        assert_eq!(totals(&b), wanted, "{id}");
+    }
+    // New rules read the logs again.
+    b.write_rule("bird", "Kittiwake-[0-9]");
+    b.run(["ingest", "--quiet"]).ok();
+    assert_eq!(totals(&b), wanted);
+}
+
+#[test]
+fn what_a_fork_has_of_an_original_that_comes_later_or_goes_counts_once() {
+    let (a, b) = (laptop("pier"), laptop("quay"));
+    write_agents(&b);
+    let (home, quay) = (a.path("code/harbor"), a.path("code/quay"));
+    let there = b.path("code/harbor");
+    let forks = write_forks(&a, &home, &quay);
+    set(&a, "['**']", "['**/harbor']");
+    let lake = a.path("lake");
+    sync(&a, &lake);
+    pull(&b, &lake).has(json!({"problems": [], "imported": 3}));
+    for id in forks {
+        in_folder(&b, &there, &["resume", id]).shows(id);
+        b.run(["ingest", "--quiet"]).ok();
+        pull(&b, &lake);
+    }
+    let without_originals = totals_now(&b);
+    set(&a, "['**/harbor']", "['**']");
+    sync(&a, &lake);
+    pull(&b, &lake).has(json!({"problems": []}));
+    assert_eq!(totals_now(&b), totals(&a));
+    // The originals go again.
+    set(&a, "['**']", "['**/harbor']");
+    sync(&a, &lake);
+    pull(&b, &lake).has(json!({"problems": []}));
+    b.run(["ingest", "--quiet"]).ok();
+    assert_eq!(totals_now(&b), without_originals);
+}
+
+#[test]
+fn resumes_and_ingests_that_run_at_the_same_time_all_succeed() {
+    let (a, b) = (laptop("pier"), laptop("quay"));
+    write_agents(&b);
+    let (home, there) = (a.path("code/harbor"), b.path("code/harbor"));
+    let ids: Vec<String> =
+        (0..rounds(8)).map(|number| format!("3f9a0c11-2222-4333-8444-{number:012}")).collect();
+    for id in &ids {
+        for (number, role) in [(1, "user"), (2, "assistant"), (3, "user")] {
+            let line = claude_line(&home, number, role, "Sail.").replace(ID, id);
+            let line = line.replace("2026-10-01", &format!("2026-10-{}", 10 + id.len() % 10));
+            a.append(format!(".claude/projects/{}/{id}.jsonl", encoded(&home)), &line);
+        }
+    }
+    let lake = a.path("lake");
+    sync(&a, &lake);
+    pull(&b, &lake).has(json!({"problems": [], "logs": ids.len()}));
+    // What `forget` rewrites is removed at once.
+    let own: Vec<String> = (0..4).map(|number| format!("own-{number}")).collect();
+    for id in &own {
+        b.log(id).user(&format!("Hello from {id}.")).write();
+    }
+    b.run(["ingest", "--quiet", "logs"]).ok();
+    std::thread::scope(|scope| {
+        // Each session is resumed twice at the same time.
+        for id in ids.iter().chain(&ids) {
+            scope.spawn(|| in_folder(&b, &there, &["resume", id]).shows(&**id));
+        }
+        scope.spawn(|| {
+            for id in &own {
+                // The store may be busy.
+                let forget = || b.command().args(["forget", id, "--yes"]).output().expect("runs");
+                assert!((0..60).any(|_| forget().status.success()), "{id}");
+            }
+        });
+    });
+    b.run(["ingest", "--quiet"]).ok();
+    assert_eq!(b.number("SELECT count(*) FROM sessions"), ids.len() as i64);
+    assert_eq!(b.number("SELECT count(*) FROM sessions WHERE machine = 'pier'"), 0);
+}
+
+#[test]
+fn a_log_that_came_with_a_session_goes_when_a_log_here_continues_it() {
+    for keep in ["masked", "no"] {
+        let (_a, b, lake) = with_session(&["Moor the zanzibar."]);
+        set(&b, "keep_logs = 'masked'", &format!("keep_logs = '{keep}'"));
+        if keep == "no" {
+            b.replace(SETTINGS, "keep_logs = 'no'", "");
+        }
+        let there = b.path("code/harbor");
+        without_labels(&b, || {
+            in_folder(&b, &there, &["resume", ID]);
+        });
+        b.run(["ingest", "--quiet"]).ok();
+        let archive = rusqlite::Connection::open(b.path("store/archive.db")).expect("opens");
+        let files = archive.query_row("SELECT count(*) FROM files", [], |row| row.get::<_, i64>(0));
+        assert_eq!(files.expect("counts"), i64::from(keep == "masked"), "{keep}");
+        assert_eq!(archive_has(&b, "zanzibar"), keep == "masked", "{keep}");
+        pull(&b, &lake).has(json!({"logs": 0, "problems": []}));
+    }
+}
+
+#[test]
+fn a_log_that_was_deleted_here_comes_back_from_the_machine_that_has_more() {
+    for keep in ["masked", "no"] {
+        let (a, b, lake) = with_session(&["Moor the boat."]);
+        let (home, there) = (a.path("code/harbor"), b.path("code/harbor"));
+        write_agents(&a);
+        in_folder(&b, &there, &["resume", ID]).ok();
+        b.append(claude_log(&b, &there), &claude_line(&there, 2, "user", "Sail."));
+        sync(&b, &lake);
+        if keep == "no" {
+            // Nothing of its own is archived here, but what comes from others is.
+            a.remove("store/archive.db");
+            a.replace(SETTINGS, "[store]\nkeep_logs = 'masked'", "");
+        }
+        a.remove(claude_log(&a, &home));
+        a.run(["ingest", "--quiet"]).ok();
+        pull(&a, &lake).has(json!({"problems": [], "logs": 1}));
+        if keep == "masked" {
+            in_folder(&a, &home, &["resume", ID]).fails(2).says("sessions restore");
+            in_folder(&a, &home, &["restore", ID]).ok();
+            make_old(&claude_log(&a, &home));
+        }
+        in_folder(&a, &home, &["resume", ID]).shows("--resume");
+        let log = a.read(claude_log(&a, &home));
+        assert_eq!(log.lines().count(), 2, "{keep}");
+        log.shows("Sail.").lacks(&*there.to_string_lossy());
+        assert_eq!(a.number("SELECT count(*) FROM sessions WHERE events > 0"), 1, "{keep}");
+        assert_eq!(a.number("SELECT count(*) FROM events WHERE NOT is_replay"), 2, "{keep}");
+    }
+}
+
+/// The form that Gemini CLI had before it wrote lines.
+fn gemini_document(folder: &Path, texts: &[&str]) -> String {
+    let messages = texts.iter().enumerate().map(|(at, text)| {
+        json!({
+            "id": format!("0e5b1c8e-0000-4000-8000-{at:012}"), "type": "user", "content": text,
+            "timestamp": format!("2026-10-16T07:45:{at:02}.000Z"),
+        })
+    });
+    let document = json!({
+        "sessionId": ID, "projectHash": sha256(folder.to_string_lossy().as_bytes()),
+        "startTime": "2026-10-16T07:45:00.000Z", "messages": messages.collect::<Vec<_>>(),
+        "lastUpdated": format!("2026-10-16T07:45:{:02}.000Z", texts.len()),
+    });
+    serde_json::to_string_pretty(&document).expect("JSON")
+}
+
+#[test]
+fn a_log_that_is_one_document_gets_what_was_added_elsewhere() {
+    let (a, b) = (laptop("pier"), laptop("quay"));
+    write_agents(&a);
+    write_agents(&b);
+    let lake = a.path("lake");
+    let (home, there) = (a.path("code/harbor"), b.path("code/harbor"));
+    let place = |env: &TestEnv, folder: &Path| {
+        env.write(".gemini/tmp/harbor/.project_root", &*folder.to_string_lossy());
+        env.path(".gemini/tmp/harbor/chats/session-2026-10-16T07-45-3f9a0c11.json")
+    };
+    let said = format!("Use {TOKEN}.");
+    let log = place(&a, &home);
+    a.write(&log, gemini_document(&home, &["Moor.", &said]));
+    sync(&a, &lake);
+    pull(&b, &lake).has(json!({"problems": [], "logs": 1}));
+    in_folder(&b, &there, &["resume", ID]).shows("gemini");
+    let log_there = place(&b, &there);
+    b.read(&log_there).shows(MASK);
+    b.write(&log_there, gemini_document(&there, &["Moor.", &format!("Use {MASK}."), "Sail."]));
+    sync(&b, &lake);
+    pull(&a, &lake).has(json!({"problems": [], "logs": 1}));
+    make_old(&log);
+    let before = a.read(&log);
+    in_folder(&a, &home, &["resume", ID]).shows("gemini");
+    assert_eq!(a.read(&log), gemini_document(&home, &["Moor.", &said, "Sail."]));
+    assert_eq!(a.number("SELECT count(*) FROM sessions"), 1);
+    assert_eq!(a.number("SELECT count(*) FROM events WHERE NOT is_replay"), 3);
+    // The document as it was is in the backup.
+    let backups = files_below(&a.path("store/log-backup"));
+    assert!(
+        backups.iter().any(|backup| fs::read(backup).is_ok_and(|copy| copy == before.as_bytes()))
+    );
+
+    // Both continued.
+    a.write(&log, gemini_document(&home, &["Moor.", &said, "Sail.", "Anchor."]));
+    let longer = ["Moor.", &format!("Use {MASK}."), "Sail.", "Row.", "Row on."];
+    b.write(&log_there, gemini_document(&there, &longer));
+    sync(&b, &lake);
+    pull(&a, &lake);
+    make_old(&log);
+    let before = a.read(&log);
+    in_folder(&a, &home, &["resume", ID]);
+    assert_eq!(a.read(&log), before);
+}
+
+#[test]
+fn a_push_counts_the_logs_that_stay_here() {
+    let a = machine("pier", "mira", PUBLISH);
+    let home = a.path("harbor");
+    a.append(claude_log(&a, &home), &claude_line(&home, 1, "user", "Moor the boat."));
+    let folder = a.path("elsewhere/projects/x");
+    let other = claude_line(&home, 2, "user", "Sail.").replace(ID, &ID.replace('7', "8"));
+    a.append(folder.join(format!("{}.jsonl", ID.replace('7', "8"))), &other);
+    a.run(["ingest", "--quiet"]).ok();
+    a.run(["ingest", "--quiet", "elsewhere"]).ok();
+    let lake = a.path("lake");
+    push(&a, &lake).has(json!({"logs": 1, "unarchived": 0, "unmovable": 1}));
+    a.run(["push", &lake.to_string_lossy()]).shows("outside the folders of their agents");
+}

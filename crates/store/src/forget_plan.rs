@@ -111,10 +111,16 @@ impl Snapshot {
         for original in &kept {
             kept_hashes.extend(self.read_record_hashes(*original)?);
         }
+        // The records that a session copied when it was written are those of the session that it continues,
+        // also if that is not here, or not yet.
+        let is_continued = row.relation.as_deref() == Some(Relation::ContinuedFrom.as_str());
+        let has_parent = |id: &String| sessions.contains(id) || self.session(id).is_some();
+        let lacks_original =
+            is_continued && !row.parent_session_id.as_ref().is_some_and(has_parent);
         let is_of_original = |record: &RecordFacts| {
-            record.is_replay
-                && !kept.is_empty()
-                && (record.record_hash == 0 || kept_hashes.contains(&record.record_hash))
+            let is_of_kept = !kept.is_empty()
+                && (record.record_hash == 0 || kept_hashes.contains(&record.record_hash));
+            record.is_replay && (lacks_original || is_of_kept)
         };
         let facts = self.read_all_facts(&row.session_id)?;
         let marks = facts.iter().filter(|record| !is_of_original(record));

@@ -9,6 +9,7 @@ use ingest::stream::RecordAliases;
 use schemas::session::EventRow;
 
 use super::error::StoreError;
+use super::out_of_force::OutOfForce;
 use super::segment::segment_writer::{ClosedSegment, SegmentWriter};
 use super::writer::StoreWriter;
 
@@ -91,7 +92,14 @@ impl Sink for WriterSink<'_> {
         for LogCheckpoint { session, source, problems } in logs {
             let source = self.writer.reduced.reduce_source(&session, source);
             let session = self.writer.reduced.reduce_session(session);
+            let out_of_force = self.writer.take_out_of_force(&session.session_id);
             let segment = self.current_segment();
+            for one in out_of_force {
+                match one {
+                    OutOfForce::Row(row) => segment.record_session(row),
+                    OutOfForce::Source(row) => segment.record_source(row),
+                }
+            }
             segment.record_session(session);
             segment.record_source(source);
             segment.push_problems(problems);
@@ -109,6 +117,14 @@ impl Sink for WriterSink<'_> {
     fn finish(mut self) -> Result<(), StoreError> {
         self.end_segment()?;
         self.commit_closed()
+    }
+}
+
+impl StoreWriter {
+    /// Returns the rows that go out of force with the first rows of a session, once.
+    fn take_out_of_force(&self, session_id: &str) -> Vec<OutOfForce> {
+        let mut rows = self.out_of_force.lock().unwrap_or_else(PoisonError::into_inner);
+        if rows.is_empty() { Vec::new() } else { rows.remove(session_id).unwrap_or_default() }
     }
 }
 

@@ -173,6 +173,20 @@ impl LabelBook {
         self.sessions.entry(session_id.to_owned()).or_default()
     }
 
+    /// Adds the labels of the session `from` to those of `to`, and its note if that has none.
+    pub(super) fn add_labels_of(&mut self, from: &str, to: &str) {
+        let Some(from) = self.sessions.get(from).cloned() else { return };
+        let own = self.entry(to);
+        own.updated_at = own.updated_at.max(from.updated_at);
+        for label in from.labels {
+            if !own.has_label(&label) {
+                own.labels.push(label);
+            }
+        }
+        own.labels.sort_unstable();
+        own.note = own.note.take().or(from.note);
+    }
+
     /// Removes the labels and the note of a session.
     pub(super) fn remove(&mut self, session_id: &str) {
         self.sessions.remove(session_id);

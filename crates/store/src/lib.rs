@@ -30,6 +30,7 @@ mod lookup;
 mod lost_logs;
 mod manifest;
 mod open_store;
+mod out_of_force;
 mod parquet_file;
 mod redact_again;
 mod reduce;
@@ -70,7 +71,7 @@ pub use index::{
     WordPattern, needle_grams,
 };
 pub use labels::{LabelBook, LabelRow, SessionLabels};
-pub use lake::continued::LogCopies;
+pub use lake::continued::{ContinuingLog, LogCopies};
 pub use lake::copies::CopiedEvents;
 pub use lake::decode::{
     MAX_OBJECT_BYTES, batch_bytes, check_events, decode_events, decode_joined, order_events,

@@ -23,6 +23,7 @@ use super::error::{StoreError, UserFile};
 use super::lake::keys::LAKE_PATH;
 use super::large_segments::GroupNumber;
 use super::manifest::{LostLogs, Manifest, RetiredSegment, SegmentEntry};
+use super::out_of_force::SessionsOutOfForce;
 use super::reduced_writes::ReducedInForce;
 use super::segment::segment_writer::{FinishedSegment, SegmentWriter};
 use super::segment::session_summary::SessionSummary;
@@ -60,6 +61,8 @@ pub struct StoreWriter {
     pub(super) reduced: ReducedInForce,
     /// The identities that records had before their secrets were replaced in the logs.
     pub(super) aliases: Arc<RecordAliases>,
+    /// What goes out of force with the first rows of logs that this run reads.
+    pub(super) out_of_force: Mutex<SessionsOutOfForce>,
     pub(super) lock: StoreLock,
 }
 
@@ -115,6 +118,7 @@ impl StoreWriter {
             states: OnceLock::new(),
             reduced: ReducedInForce::read(dir)?,
             aliases: Arc::new(UserFile::Scrubbed.read(dir)?),
+            out_of_force: Mutex::default(),
             lock,
         })
     }
@@ -122,7 +126,8 @@ impl StoreWriter {
     /// Returns the sources and sessions that the store knows, for planning.
     pub fn collect_known_logs(&self) -> Result<Known, StoreError> {
         let mut sources = self.before.read_sources_by_path()?;
-        sources.retain(|path, _| !path.starts_with(LAKE_PATH));
+        let imported = sources.extract_if(|path, _| path.starts_with(LAKE_PATH));
+        let imported = imported.map(|(_, row)| row).collect();
         // A session that lost rows with a damaged segment must be re-read, so its checkpoint must
         // not match its log.
         for session in self.before.incomplete_sessions() {
@@ -133,7 +138,7 @@ impl StoreWriter {
 
         let rows = self.before.read_rows()?.into_iter();
         let sessions = rows.map(|row| (row.session_id.clone(), Arc::clone(row))).collect();
-        Ok(Known { sources, sessions })
+        Ok(Known { sources, sessions, imported })
     }
 
     /// Releases the lock, and frees the snapshots in a thread.

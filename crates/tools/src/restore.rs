@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use ingest::discover::is_log_file;
+use ingest::rows::has_rows;
 use schemas::{ErrorCode, Provider, ToolError};
 use serde::Serialize;
 
@@ -164,9 +165,9 @@ pub fn explain_missing(
             "It is an earlier version of {later}, whose log was rewritten; the archive keeps the latest version only"
         ));
     }
-    if !is_log_file(&row.source_path) {
+    if !is_log_file(&row.source_path) && !has_rows(&row.source_path) {
         return Ok(format!(
-            "{} keeps its sessions in a database or in many files, which are not archived. `sessions resume {} --with AGENT` hands it over to another agent",
+            "{} keeps the session in many files, which are not archived. `sessions resume {} --with AGENT` hands it over to another agent",
             row.provider,
             session.id()
         ));

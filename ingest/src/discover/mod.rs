@@ -10,9 +10,9 @@ pub mod sniff;
 pub(crate) mod walk;
 
 pub use self::folder_walk::is_log_name;
-pub use self::presence::discover_known;
+pub use self::presence::{discover_known, is_gone};
 pub use self::raw_log::{RawLog, is_log_file};
 pub(crate) use self::reach::find_obstacle;
-pub use self::reach::{find_file, is_absent};
+pub use self::reach::{find_file, is_absent, is_below_root};
 pub use self::real_path::real_path;
 pub use self::walk::{Discovery, default_roots, discover, discover_changed, discover_observed};

@@ -3,6 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use schemas::problem::{Problem, ProblemKind};
+
 use super::reach::{find_file, find_obstacle};
 use super::walk::{Discovery, RealFolders, discover};
 use crate::provider::assemblies;
@@ -82,13 +84,15 @@ pub(crate) fn find_candidate(key: &str) -> Option<LogCandidate> {
     found.files.into_iter().find(|file| file.key() == key)
 }
 
-/// Returns whether the log that the store knows as `key` is no longer in any of its possible files.
-/// A file that cannot be reached, as in a folder without permission, is not gone.
-pub(crate) fn is_gone(key: &str) -> bool {
+/// Returns whether the log that the store knows as `key` is no longer in any of its possible files, or no
+/// longer in its database. A file that cannot be reached, as in a folder without permission, is not gone.
+pub fn is_gone(key: &str) -> bool {
     match find_file(key) {
         Some(file) => {
             let found = discover(&[file]);
-            found.problems.is_empty() && found.files.iter().all(|candidate| candidate.key() != key)
+            let is_unreadable = |problem: &Problem| problem.kind == ProblemKind::Unreadable;
+            !found.problems.iter().any(is_unreadable)
+                && found.files.iter().all(|candidate| candidate.key() != key)
         }
         None => find_obstacle(key).is_none(),
     }

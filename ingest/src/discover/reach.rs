@@ -51,6 +51,11 @@ fn is_obstacle(error: &io::Error) -> bool {
     error.kind() != io::ErrorKind::NotFound
 }
 
+/// Returns whether the file of the log that the store knows as `key`, or its database, is at or below a root.
+pub fn is_below_root(key: &str, root: &Path) -> bool {
+    Path::new(shared_database(key).unwrap_or(key)).starts_with(root)
+}
+
 /// Returns the database of the session that the store knows as `key`, if it shares one.
 pub(super) fn shared_database(key: &str) -> Option<&str> {
     let (database, _) = key.rsplit_once('#')?;

@@ -15,13 +15,13 @@ use crate::provider::{all_providers, assemblies, log_folders};
 use crate::source::candidate::{Container, FileState, LogCandidate};
 
 /// The result of a search for files.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 pub struct Discovery {
     /// The files that may be logs, sorted by path.
     pub files: Vec<LogCandidate>,
     /// Files and folders that could not be read.
     pub problems: Vec<Problem>,
-    /// The roots that could be read. A known file missing below them has vanished.
+    /// The folders and databases that are roots. A known log missing below them has vanished.
     pub roots: Vec<PathBuf>,
 }
 
@@ -95,6 +95,11 @@ fn discover_wanted(roots: &[PathBuf], is_wanted: FileFilter<'_>) -> Discovery {
         match folders.resolve(root) {
             Ok((metadata, path)) if metadata.is_file() => {
                 found.add_file(&path, &metadata, is_wanted);
+                // A session that is missing in a database has vanished.
+                let mut shared = assemblies().filter(|assembly| assembly.shares_file);
+                if shared.any(|assembly| assembly.has_source(&path)) {
+                    found.roots.push(path);
+                }
             }
             Ok((metadata, path)) if metadata.is_dir() => walk_folder(&path, is_wanted, &mut found),
             Ok(_) => found.add_unreadable(root, &"it is neither a file nor a folder"),

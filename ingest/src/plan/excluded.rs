@@ -20,9 +20,11 @@ use super::compare::{is_unchanged, last_change_us};
 use super::planned_log::Known;
 use crate::discover::Discovery;
 use crate::provider::base_of;
+use crate::provider::format::SessionClaim;
 use crate::source::candidate::LogCandidate;
 use crate::source::container::Content;
 use crate::source::fingerprint::Fingerprint;
+use crate::text::names::truncate_name;
 
 /// Decides which logs are left out.
 pub trait LogFilter: Sync {
@@ -77,8 +79,17 @@ pub struct LeftOut {
 /// hash, so that a forgotten log can be recognised without keeping anything of it.
 pub fn log_identity(session: &SessionRow, source: &SourceRow) -> String {
     let name = session.native_id.as_deref().unwrap_or(&session.session_id);
-    let first = source.first_record.unwrap_or(0);
-    let identity = format!("{} {name} {first}", base_of(session.provider));
+    identity_of(session.provider, name, source.first_record)
+}
+
+/// Returns the identity of a log that was not decoded yet; see [`log_identity`].
+pub fn claimed_identity(claim: &SessionClaim) -> String {
+    let first_record = claim.first_record.map(u64::cast_signed);
+    identity_of(claim.provider, truncate_name(&claim.native_id), first_record)
+}
+
+fn identity_of(provider: Provider, name: &str, first_record: Option<i64>) -> String {
+    let identity = format!("{} {name} {}", base_of(provider), first_record.unwrap_or(0));
     format!("{:016x}", xxh3_64(identity.as_bytes()))
 }
 

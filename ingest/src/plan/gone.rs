@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use schemas::problem::{Problem, ProblemKind};
 use schemas::session::{SessionRow, SourceRow, SourceStatus};
@@ -10,7 +10,7 @@ use schemas::session::{SessionRow, SourceRow, SourceStatus};
 use super::compare::is_unrecognised;
 use super::planned_log::Known;
 use super::run_plan::Plan;
-use crate::discover::{Discovery, find_obstacle};
+use crate::discover::{Discovery, find_obstacle, is_below_root};
 use crate::source::candidate::LogCandidate;
 
 impl Plan {
@@ -28,7 +28,7 @@ impl Plan {
             if row.status == SourceStatus::Gone || present.contains(&row.path) {
                 continue;
             }
-            if roots.iter().any(|root| Path::new(&row.path).starts_with(root)) {
+            if roots.iter().any(|root| is_below_root(&row.path, root)) {
                 missing.push(row);
             }
         }
@@ -102,8 +102,7 @@ impl Plan {
             return None;
         }
 
-        let mut remaining =
-            Known { sources: known.sources.clone(), sessions: known.sessions.clone() };
+        let mut remaining = known.clone();
         for row in logs {
             remaining.sources.remove(&row.path);
             let Some(session) = known.session_of(row) else { continue };

@@ -183,6 +183,8 @@ struct SessionGroups<'w> {
     by_native: SessionsByNativeId<'w>,
     keys: RecordKeys,
     by_record: SessionsByFirstRecord<'w>,
+    /// Sessions of other machines, by the groups of their first records.
+    imported: SessionsByFirstRecord<'w>,
     /// Maps forks to the sessions that their logs name as originals.
     originals: HashMap<&'w str, &'w str>,
     /// Maps ids to the sessions that logs in a format for copies may be copies of.
@@ -194,9 +196,10 @@ impl<'w> SessionGroups<'w> {
         let by_native = group_by_native_id(logs, known);
         let keys = join_record_keys(logs, known);
         let by_record = group_by_first_record(logs, known, news, &keys);
+        let imported = group_imported(known, &keys);
         let originals = originals_of_forks(logs, &by_native);
         let natives = collect_natives(logs, known);
-        Self { by_native, keys, by_record, originals, natives }
+        Self { by_native, keys, by_record, imported, originals, natives }
     }
 
     /// Returns the session of the parent that a log names. `None` if it names none, or if no such
@@ -231,6 +234,8 @@ impl<'w> SessionGroups<'w> {
             ancestors.extend(sessions_before(&log.session_id, same_id));
             // A fork may begin with another record than its original, as after a compaction.
             ancestors.extend(find_original(&log.session_id, &self.originals));
+            ancestors
+                .extend(imported_before(log, group.and_then(|group| self.imported.get(&group))));
             return ancestors;
         }
 
@@ -249,8 +254,22 @@ impl<'w> SessionGroups<'w> {
         if claim.parent.is_some() {
             return Vec::new();
         }
-        sessions_before(&log.session_id, same_record)
+        let mut ancestors = sessions_before(&log.session_id, same_record);
+        ancestors.extend(imported_before(log, group.and_then(|group| self.imported.get(&group))));
+        ancestors
     }
+}
+
+/// Returns the sessions of other machines whose records a log may repeat: those that were there when it
+/// came. If they came later, they are the copies.
+fn imported_before<'w>(log: &PlannedLog, group: Option<&Vec<&'w str>>) -> Vec<&'w str> {
+    let mut before = group.cloned().unwrap_or_default();
+    before.retain(|id| *id != log.session_id);
+    if let Some(row) = &log.source {
+        let recorded = recorded_ancestors(row);
+        before.retain(|id| recorded.contains(id));
+    }
+    before
 }
 
 /// Returns whether the logs of a provider are copies of those of other agents.
@@ -325,7 +344,7 @@ fn group_by_native_id<'w>(logs: &'w [PlannedLog], known: &'w Known) -> SessionsB
 /// Joins the first records and the first responses of all logs known and planned.
 fn join_record_keys(logs: &[PlannedLog], known: &Known) -> RecordKeys {
     let mut keys = RecordKeys::default();
-    for row in known.sources.values() {
+    for row in known.sources.values().chain(&known.imported) {
         if let Some(provider) = row.provider {
             let record = row.first_record.map(i64::cast_unsigned);
             keys.join(provider, record, row.first_response.map(i64::cast_unsigned));
@@ -335,6 +354,21 @@ fn join_record_keys(logs: &[PlannedLog], known: &Known) -> RecordKeys {
         keys.join(claim.provider, claim.first_record, claim.first_response);
     }
     keys
+}
+
+/// Groups the sessions of other machines by first record.
+fn group_imported<'w>(known: &'w Known, keys: &RecordKeys) -> SessionsByFirstRecord<'w> {
+    let mut groups = SessionsByFirstRecord::new();
+    for row in &known.imported {
+        let (Some(provider), Some(session)) = (row.provider, known.session_of(row)) else {
+            continue;
+        };
+        let record = row.first_record.map(i64::cast_unsigned);
+        if let Some(key) = keys.group_of_log(provider, record, None) {
+            groups.entry(key).or_default().push(&*session.session_id);
+        }
+    }
+    groups
 }
 
 /// Groups sessions by first record and first response. Only groups with an unsettled log are

@@ -11,12 +11,14 @@ use crate::redact::columns::is_masked_path;
 use crate::source::candidate::LogCandidate;
 
 /// The rows in the store: the latest row of every file (without decoder state) and session.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 pub struct Known {
     /// The row of every file, by its path.
     pub sources: HashMap<String, SourceRow>,
     /// The row of every session, by its id.
     pub sessions: HashMap<String, Arc<SessionRow>>,
+    /// The rows of the sources of sessions of other machines, which have no file.
+    pub imported: Vec<SourceRow>,
 }
 
 impl Known {

@@ -2,11 +2,14 @@
 //! a log: with the terminal escapes and invisible characters that events do not have.
 
 use std::borrow::Cow;
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Range;
+
+use aho_corasick::AhoCorasick;
 
 use super::redactor::{MAX_ROUNDS, Redactor};
 use super::scan::MASK;
-use super::secrets::{MIN_EMBEDDED_BYTES, find_word};
+use super::secrets::{MIN_EMBEDDED_BYTES, is_secret_at};
 use crate::text::sanitize::{clean, escape_length};
 
 /// A secret and its place in a text, in bytes.
@@ -28,14 +31,30 @@ impl SecretRange {
     }
 }
 
-/// Secrets whose text is known from elsewhere.
-#[derive(Clone, Copy)]
+/// Secrets whose text is known from elsewhere: those that the events of the same record have. Where the
+/// rules find one of them, it has the kind that it has there.
 pub(crate) struct KnownSecrets<'k> {
-    /// Kind and text of the secrets that the events of the same record have. Where the rules find one
-    /// of them, it has the kind that it has there.
-    pub(crate) secrets: &'k [(String, String)],
-    /// Returns whether a secret is also found where nothing announces it.
-    pub(crate) is_sought: &'k dyn Fn(&str) -> bool,
+    /// The kind of each secret, by its text.
+    kinds: HashMap<&'k str, &'k str>,
+    /// Those that are also found where nothing announces them, each with its kind.
+    sought: Vec<&'k (String, String)>,
+    /// Finds these; `None` if there are none.
+    finder: Option<AhoCorasick>,
+}
+
+impl<'k> KnownSecrets<'k> {
+    /// Takes kind and text of the secrets. `is_thorough` says whether they are found where nothing announces
+    /// them also if they are short.
+    pub(crate) fn new(secrets: &'k [(String, String)], is_thorough: bool) -> Self {
+        let is_sought = |secret: &str| {
+            !secret.is_empty() && (is_thorough || secret.len() >= MIN_EMBEDDED_BYTES)
+        };
+        let sought: Vec<_> = secrets.iter().filter(|(_, secret)| is_sought(secret)).collect();
+        let words = sought.iter().map(|(_, secret)| secret);
+        let finder = (!sought.is_empty()).then(|| AhoCorasick::new(words).ok()).flatten();
+        let kinds = secrets.iter().map(|(kind, secret)| (&**secret, &**kind)).collect();
+        Self { kinds, sought, finder }
+    }
 }
 
 /// Returns the places of the secrets in a text, in order. They do not overlap. `printed_by` is the
@@ -44,7 +63,7 @@ pub(crate) fn find_all_places(
     redactor: &Redactor,
     text: &str,
     printed_by: &str,
-    known: Option<KnownSecrets<'_>>,
+    known: Option<&KnownSecrets<'_>>,
 ) -> Vec<SecretRange> {
     let cleaned = clean(text);
     let mut places = find_places(redactor, &cleaned, printed_by);
@@ -59,34 +78,38 @@ pub(crate) fn find_all_places(
 }
 
 /// Adds the places of known secrets in a text.
-fn add_known(places: &mut Vec<SecretRange>, text: &str, known: KnownSecrets<'_>) {
-    for (kind, secret) in known.secrets {
-        let mut is_found = false;
-        for place in places.iter_mut() {
-            if text.get(place.range.clone()) == Some(secret) {
-                place.kind.clone_from(kind);
-                is_found = true;
-            }
-        }
-        if !is_found && (known.is_sought)(secret) {
-            for range in find_word(text, secret) {
-                add_place(places, SecretRange { range, kind: kind.clone() });
-            }
+fn add_known(places: &mut Vec<SecretRange>, text: &str, known: &KnownSecrets<'_>) {
+    let mut announced = HashSet::new();
+    for place in places.iter_mut() {
+        if let Some(secret) = text.get(place.range.clone())
+            && let Some(kind) = known.kinds.get(secret)
+        {
+            (*kind).clone_into(&mut place.kind);
+            announced.insert(secret);
         }
     }
-}
-
-/// Returns whether a secret is long enough to be one wherever it occurs.
-pub(crate) fn is_long(secret: &str) -> bool {
-    secret.len() >= MIN_EMBEDDED_BYTES
-}
-
-/// Adds a place unless it overlaps another one.
-fn add_place(places: &mut Vec<SecretRange>, new: SecretRange) {
-    let at = places.partition_point(|place| place.range.end <= new.range.start);
-    if places.get(at).is_none_or(|next| new.range.end <= next.range.start) {
-        places.insert(at, new);
+    let Some(finder) = &known.finder else { return };
+    let mut found = Vec::new();
+    for one in finder.find_overlapping_iter(text) {
+        let (_, secret) = known.sought[one.pattern().as_usize()];
+        if !announced.contains(&**secret) && is_secret_at(text, one.start(), secret) {
+            found.push((one.pattern().as_usize(), one.range()));
+        }
     }
+    if found.is_empty() {
+        return;
+    }
+    found.sort_unstable_by_key(|(secret, range)| (*secret, range.start));
+    let mut by_start: BTreeMap<usize, SecretRange> =
+        places.drain(..).map(|place| (place.range.start, place)).collect();
+    for (secret, range) in found {
+        let before = by_start.range(..range.end).next_back();
+        if before.is_none_or(|(_, place)| place.range.end <= range.start) {
+            let (kind, _) = known.sought[secret];
+            by_start.insert(range.start, SecretRange { range, kind: kind.clone() });
+        }
+    }
+    places.extend(by_start.into_values());
 }
 
 /// Returns the places of the secrets that the rules find in a text, in order.
@@ -98,18 +121,23 @@ fn find_places(redactor: &Redactor, text: &str, printed_by: &str) -> Vec<SecretR
         if spans.is_empty() {
             break;
         }
-        let mut found = Vec::with_capacity(spans.len());
+        let placeholders = Placeholders::of_places(&places);
+        let mut found: Vec<SecretRange> = Vec::with_capacity(spans.len());
         for span in &spans {
-            let start = position_before_masking(&places, span.start).start;
-            let end = position_before_masking(&places, span.end).end;
+            let start = placeholders.position_before(span.start).start;
+            let end = placeholders.position_before(span.end).end;
+            while found.last().is_some_and(|last| last.range.end > start) {
+                found.pop();
+            }
             found.push(SecretRange { range: start..end, kind: span.kind.to_owned() });
         }
-        for new in found {
-            places.retain(|place| {
-                place.range.end <= new.range.start || place.range.start >= new.range.end
-            });
-            add_place(&mut places, new);
-        }
+        // A place that overlaps a new one goes.
+        places.retain(|place| {
+            let after = found.partition_point(|new| new.range.end <= place.range.start);
+            found.get(after).is_none_or(|new| new.range.start >= place.range.end)
+        });
+        places.extend(found);
+        places.sort_unstable_by_key(|place| place.range.start);
         masked = Cow::Owned(mask_places(text, &places));
     }
     places
@@ -137,25 +165,41 @@ fn mask_places(text: &str, places: &[SecretRange]) -> String {
     String::from_utf8_lossy(&replace_places(text.as_bytes(), places)).into_owned()
 }
 
-/// Returns the position in a text of a position in the text masked at `places`: empty, or the place
-/// whose placeholder has the position inside it.
-fn position_before_masking(places: &[SecretRange], position: usize) -> Range<usize> {
-    // The lengths so far of the text and of the masked text differ by these.
-    let (mut removed, mut added) = (0, 0);
-    for place in places {
-        let start = place.range.start + added - removed;
-        let end = start + place.mask().len();
-        if position <= start {
-            break;
+/// The placeholders of a masked text, in order.
+struct Placeholders<'p> {
+    places: &'p [SecretRange],
+    /// The place of each placeholder in the masked text.
+    masked: Vec<Range<usize>>,
+}
+
+impl<'p> Placeholders<'p> {
+    /// Returns those of a text that is masked at `places`.
+    fn of_places(places: &'p [SecretRange]) -> Self {
+        let mut masked = Vec::with_capacity(places.len());
+        // The end of the last place, in the text and in the masked one.
+        let (mut end, mut masked_end) = (0, 0);
+        for place in places {
+            let start = masked_end + (place.range.start - end);
+            masked_end = start + place.mask().len();
+            end = place.range.end;
+            masked.push(start..masked_end);
         }
-        if position < end {
+        Self { places, masked }
+    }
+
+    /// Returns the position in the text of a position in the masked one: empty, or the place whose
+    /// placeholder has the position inside it.
+    fn position_before(&self, position: usize) -> Range<usize> {
+        let after = self.masked.partition_point(|place| place.end <= position);
+        if let (Some(masked), Some(place)) = (self.masked.get(after), self.places.get(after))
+            && masked.start < position
+        {
             return place.range.clone();
         }
-        removed += place.range.len();
-        added += end - start;
+        let Some(last) = after.checked_sub(1) else { return position..position };
+        let at = self.places[last].range.end + (position - self.masked[last].end);
+        at..at
     }
-    let at = position + removed - added;
-    at..at
 }
 
 /// Moves places in a cleaned text to the text before it was cleaned. Returns none if the texts
@@ -222,6 +266,30 @@ mod tests {
     }
 
     #[test]
+    fn positions_in_a_masked_text_are_those_of_the_text() {
+        let place = |range| SecretRange { range, kind: "x".to_owned() };
+        // ab[REDACTED:x]cd[REDACTED:x][REDACTED:x]e
+        let places = [place(2..5), place(7..8), place(8..40)];
+        let placeholders = Placeholders::of_places(&places);
+        let mask = places[0].mask().len();
+        for (position, wanted) in [
+            (0, 0..0),
+            (2, 2..2),
+            (3, 2..5),
+            (2 + mask, 5..5),
+            (3 + mask, 6..6),
+            (4 + mask, 7..7),
+            (5 + mask, 7..8),
+            (4 + 2 * mask, 8..8),
+            (3 + 3 * mask, 8..40),
+            (4 + 3 * mask, 40..40),
+            (5 + 3 * mask, 41..41),
+        ] {
+            assert_eq!(placeholders.position_before(position), wanted, "{position}");
+        }
+    }
+
+    #[test]
     fn invisible_characters_go_with_the_secret_that_they_split() {
         let text = "\u{1b}[31mKitti\u{200b}wake\u{1b}[0m and \rPetrel\u{feff}";
         let places = find_all_places(&redactor(), text, "", None);
@@ -231,14 +299,17 @@ mod tests {
 
     #[test]
     fn known_secrets_are_found_without_what_announces_them() {
-        let known = [("password".to_owned(), "barnacle".to_owned())];
-        let text = "the barnacle";
-        let find = |is_sought: &dyn Fn(&str) -> bool| {
-            let known = KnownSecrets { secrets: &known, is_sought };
-            find_all_places(&redactor(), text, "", Some(known))
+        let secrets = ["barnacle", "fjord", "barnacle-fjord"];
+        let secrets = secrets.map(|secret| ("password".to_owned(), secret.to_owned()));
+        let mask = |text: &str, is_thorough: bool| {
+            let known = KnownSecrets::new(&secrets, is_thorough);
+            mask_places(text, &find_all_places(&redactor(), text, "", Some(&known)))
         };
-        let sought = find(&|_| true);
-        assert_eq!(mask_places(text, &sought), "the [REDACTED:password]");
-        assert!(find(&|_| false).is_empty());
+        assert_eq!(mask("the barnacle", true), "the [REDACTED:password]");
+        assert_eq!(mask("a barnacle-fjord", true), "a [REDACTED:password]-[REDACTED:password]");
+        // A short one may be a part of a word.
+        assert_eq!(mask("a fjord, two fjords", true), "a [REDACTED:password], two fjords");
+        assert_eq!(mask("a fjord and a barnacle", false), "a fjord and a [REDACTED:password]");
+        assert_eq!(mask("no secret", true), "no secret");
     }
 }

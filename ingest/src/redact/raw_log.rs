@@ -269,6 +269,22 @@ mod tests {
         whole
     }
 
+    /// The time for a line must not grow faster than the line.
+    #[test]
+    fn many_secrets_in_one_line_cost_no_more_each() {
+        let redactor = Redactor::new(&[]).expect("the built-in rules");
+        let mask = |count: usize| {
+            let line = format!("{{\"text\":\"{}\"}}\n", format!("x {TOKEN} ").repeat(count));
+            let start = std::time::Instant::now();
+            let masked = RawLogMasker::new(&redactor).mask_lines(line.as_bytes(), 0).len();
+            (start.elapsed(), masked)
+        };
+        let (few, _) = mask(2_000);
+        let (many, masked) = mask(64_000);
+        assert!(masked > 64_000 * 20);
+        assert!(many < few * 32 * 4, "{few:?} for 2,000 and {many:?} for 64,000");
+    }
+
     #[test]
     fn only_secrets_change() {
         let mask_word = "[REDACTED:github_token]";

@@ -65,14 +65,18 @@ fn mask_column_and_text<'c>(
 pub(super) const MIN_EMBEDDED_BYTES: usize = 8;
 
 /// Returns where a secret occurs in `text` as a word, or anywhere if it is long enough.
-pub(super) fn find_word<'t>(text: &'t str, secret: &'t str) -> impl Iterator<Item = Range<usize>> {
-    text.match_indices(secret).filter_map(move |(at, _)| {
-        let end = at + secret.len();
-        let before = &text[..at];
-        let is_part = before.ends_with(is_word_char) || text[end..].starts_with(is_word_char);
-        let is_other = before.ends_with(MASK) || is_part && secret.len() < MIN_EMBEDDED_BYTES;
-        (!is_other).then_some(at..end)
-    })
+fn find_word<'t>(text: &'t str, secret: &'t str) -> impl Iterator<Item = Range<usize>> {
+    text.match_indices(secret)
+        .filter_map(move |(at, _)| is_secret_at(text, at, secret).then_some(at..at + secret.len()))
+}
+
+/// Returns whether the text of a secret, which is at `at`, is the secret there: a word of its own, or long
+/// enough to be one anywhere, and not the kind of a placeholder.
+pub(super) fn is_secret_at(text: &str, at: usize, secret: &str) -> bool {
+    let (before, after) = (&text[..at], &text[at + secret.len()..]);
+    let is_part = before.ends_with(is_word_char) || after.starts_with(is_word_char);
+    let is_other = before.ends_with(MASK) || is_part && secret.len() < MIN_EMBEDDED_BYTES;
+    !is_other
 }
 
 /// Masks a secret wherever it occurs in `text` and returns the number of places.

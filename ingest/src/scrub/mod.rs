@@ -8,7 +8,7 @@
 
 mod record;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Read as _, Seek as _, Write as _};
 use std::path::Path;
@@ -178,12 +178,12 @@ fn find_places(
     secrets: &[FoundSecret],
 ) -> io::Result<Vec<(u64, SecretRange)>> {
     let mut known: BTreeMap<u64, Vec<(String, String)>> = BTreeMap::new();
+    let mut seen = HashSet::new();
     for secret in secrets {
         let offset = if is_document { 0 } else { secret.offset };
-        let found = (secret.kind.clone(), secret.text.clone());
-        let of_record = known.entry(offset).or_default();
-        if !of_record.contains(&found) {
-            of_record.push(found);
+        if seen.insert((offset, &secret.kind, &secret.text)) {
+            let of_record = known.entry(offset).or_default();
+            of_record.push((secret.kind.clone(), secret.text.clone()));
         }
     }
     let mut file = rewind(log)?;

@@ -6,9 +6,7 @@ use serde::de::IgnoredAny;
 use crate::redact::json_strings::{
     decode_string, for_each_string, is_bracketed, is_json, raw_offset,
 };
-use crate::redact::{
-    KnownSecrets, Redactor, SecretRange, find_all_places, is_long, replace_places,
-};
+use crate::redact::{KnownSecrets, Redactor, SecretRange, find_all_places, replace_places};
 
 /// Maximum depth of JSON text in strings of JSON text that is searched.
 const MAX_NESTED_TEXTS: usize = 8;
@@ -47,7 +45,8 @@ impl RecordScrubber<'_> {
         if !is_json_sequence(json.as_bytes()) {
             return Vec::new();
         }
-        let places = self.find_places_in(json.as_bytes(), known, 0);
+        let known = (!known.is_empty()).then(|| KnownSecrets::new(known, self.is_thorough));
+        let places = self.find_places_in(json.as_bytes(), known.as_ref(), 0);
         // The text must stay JSON whatever was found in it.
         let is_still_json = || is_json_sequence(&replace_places(json.as_bytes(), &places));
         if places.is_empty() || is_still_json() { places } else { Vec::new() }
@@ -56,7 +55,7 @@ impl RecordScrubber<'_> {
     fn find_places_in(
         &self,
         json: &[u8],
-        known: &[(String, String)],
+        known: Option<&KnownSecrets<'_>>,
         depth: usize,
     ) -> Vec<SecretRange> {
         let mut places = Vec::new();
@@ -64,8 +63,7 @@ impl RecordScrubber<'_> {
             if string.is_key || string.raw.is_empty() || string.is_opaque() {
                 return;
             }
-            let known: &[(String, String)] =
-                if STRUCTURE_KEYS.contains(&string.key) { &[] } else { known };
+            let known = known.filter(|_| !STRUCTURE_KEYS.contains(&string.key));
             let mut parts = Vec::new();
             let text = decode_string(string.raw, Some(&mut parts));
             // A string without escapes is written as it is.
@@ -81,15 +79,13 @@ impl RecordScrubber<'_> {
     fn find_places_of_string(
         &self,
         text: &str,
-        known: &[(String, String)],
+        known: Option<&KnownSecrets<'_>>,
         depth: usize,
     ) -> Vec<SecretRange> {
         if depth < MAX_NESTED_TEXTS && is_bracketed(text.as_bytes()) && is_json(text) {
             return self.find_places_in(text.as_bytes(), known, depth + 1);
         }
-        let is_sought = |secret: &str| self.is_thorough || is_long(secret);
-        let known = KnownSecrets { secrets: known, is_sought: &is_sought };
-        let mut places = find_all_places(self.redactor, text, "", Some(known));
+        let mut places = find_all_places(self.redactor, text, "", known);
         places.retain(|place| self.kind.is_none_or(|kind| kind == place.kind));
         places
     }

@@ -81,7 +81,7 @@ impl Memory {
                 .map(|row| (row.path.clone(), SourceRow { state: None, ..row.clone() }));
             let sessions =
                 rows.sessions.values().map(|row| (row.session_id.clone(), Arc::new(row.clone())));
-            Known { sources: sources.collect(), sessions: sessions.collect() }
+            Known { sources: sources.collect(), sessions: sessions.collect(), ..Known::default() }
         };
         run(plan(discover(paths), &known, None), &self, None, progress).expect("infallible")
     }

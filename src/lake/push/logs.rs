@@ -22,9 +22,11 @@ enum ArchivedLog<'l> {
     Whole(&'l LogArchive, Vec<&'l ArchivedFile>),
     /// Nothing, or only a part.
     Missing,
-    /// The log has no place on another machine: it is a part of a database, larger than an object, or
-    /// outside the folders of its agent.
+    /// The log has no place on another machine: it is a part of a database, larger than an object,
+    /// outside the folders of its agent, or has a secret in its name.
     Unmovable,
+    /// The session has no log of its own.
+    None,
 }
 
 impl Push<'_> {
@@ -33,7 +35,11 @@ impl Push<'_> {
         let session = &self.own[at];
         let path = &session.source.path;
         let below = below_log_folder(session.row.provider, Path::new(path), &self.logs.folders());
-        if !is_log_file(path) || session.row.is_earlier_version() || below.is_none() {
+        if session.row.is_earlier_version() {
+            return ArchivedLog::None;
+        }
+        // A file whose name has a secret has no other name there.
+        if !is_log_file(path) || below.is_none_or(|below| self.has_secret(&below)) {
             return ArchivedLog::Unmovable;
         }
         let Some(archive) = &self.logs.archive else { return ArchivedLog::Missing };
@@ -58,7 +64,7 @@ impl Push<'_> {
         }
         match self.find_log(at) {
             ArchivedLog::Whole(archive, _) => archive.content_hash(&self.own[at].row.session_id),
-            ArchivedLog::Missing | ArchivedLog::Unmovable => None,
+            ArchivedLog::Missing | ArchivedLog::Unmovable | ArchivedLog::None => None,
         }
     }
 
@@ -70,7 +76,8 @@ impl Push<'_> {
         match self.find_log(at) {
             ArchivedLog::Whole(..) => self.report.logs += 1,
             ArchivedLog::Missing => self.report.unarchived += 1,
-            ArchivedLog::Unmovable => {}
+            ArchivedLog::Unmovable => self.report.unmovable += 1,
+            ArchivedLog::None => {}
         }
     }
 
@@ -105,7 +112,7 @@ impl Push<'_> {
             )?;
             published.push(PublishedFile { below, modified_us: file.modified_us, content });
         }
-        // A file whose name has a secret has no other name there, so its log stays here.
+        // So has a file next to it.
         if published.iter().any(|file| self.has_secret(&file.below)) {
             tracing::warn!(
                 session = self.lake_ids[at],

@@ -67,6 +67,9 @@ pub struct PushReport {
     pub logs: usize,
     /// Sessions of this machine whose log would be published, but is not archived.
     pub unarchived: usize,
+    /// Sessions of this machine whose log has no place on another machine: one in a database, of more than
+    /// 128 MB, outside the folders of its agent, or with a secret in its name.
+    pub unmovable: usize,
     /// Secrets that are masked in what was published, by kind.
     pub masked: BTreeMap<String, u64>,
     /// Secrets that the lake showed until now and that the rules in force mask, by kind.

@@ -61,6 +61,7 @@ impl Memory {
                 .iter()
                 .map(|(id, row)| (id.clone(), Arc::new(row.clone())))
                 .collect(),
+            ..Known::default()
         }
     }
 

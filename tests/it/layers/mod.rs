@@ -108,7 +108,16 @@ fn foreign_crates_are_used_where_the_map_says() {
         ("rustyline", &["sessions::screen"]),
         ("spark_connect_core", &["sessions::spark"]),
         ("spark_connect_proto", &["sessions::spark"]),
-        ("rusqlite", &["ingest::provider", "store::archive", "store::catalog", "store::disk"]),
+        (
+            "rusqlite",
+            &[
+                "ingest::provider",
+                "ingest::rows",
+                "store::archive",
+                "store::catalog",
+                "store::disk",
+            ],
+        ),
         ("std::env", &["sessions::config::environment", "sessions::main"]),
         ("std::io::stdout", &["sessions::output"]),
         ("std::io::stderr", &["sessions::output"]),

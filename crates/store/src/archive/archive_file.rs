@@ -209,6 +209,18 @@ impl ArchiveFile {
         self.0.change(|connection| put_records(connection, STATE, [(0, encode_json(state))]))
     }
 
+    /// Returns the generation of the store after which the logs of sessions that are not there were
+    /// removed. `None` if that is not known.
+    pub(crate) fn read_settled_generation(&self) -> Result<Option<u64>, StoreError> {
+        let record = self.0.read_record(STATE, 1)?;
+        Ok(record.and_then(|record| serde_json::from_slice(&record).ok()))
+    }
+
+    /// Notes the generation of the store after which these logs were removed.
+    pub(crate) fn write_settled_generation(&self, generation: u64) -> Result<(), StoreError> {
+        self.0.change(|connection| put_records(connection, STATE, [(1, encode_json(&generation))]))
+    }
+
     /// Returns the files by their ids.
     pub(crate) fn read_files(&self) -> Result<BTreeMap<i64, ArchivedFile>, StoreError> {
         let mut files = BTreeMap::new();

@@ -70,16 +70,16 @@ pub(super) fn pack_content(
     Ok(frames)
 }
 
-/// Compresses the bytes of a log that is in memory, with their secrets masked.
+/// Compresses the bytes of a log that is in memory. With a redactor, their secrets are masked.
 ///
 /// # Errors
 /// Fails if they cannot be compressed.
 pub(super) fn pack_bytes(
     bytes: &[u8],
     form: ContentForm,
-    redactor: &Redactor,
+    redactor: Option<&Redactor>,
 ) -> io::Result<Vec<Frame>> {
-    let mut masker = FrameMasker::new(redactor, form);
+    let mut masker = redactor.map(|redactor| FrameMasker::new(redactor, form));
     let mut frames = Vec::new();
     let mut start = 0;
     while start < bytes.len() {
@@ -93,7 +93,11 @@ pub(super) fn pack_bytes(
             ContentForm::Lines | ContentForm::Document => rest.len(),
         };
         let frame = Frame { start: start as i64, length: length as i64, packed: Vec::new() };
-        let masked = masker.mask(&frame, &rest[..length]);
+        let bytes = &rest[..length];
+        let masked = match &mut masker {
+            Some(masker) => masker.mask(&frame, bytes),
+            None => Cow::Borrowed(bytes),
+        };
         frames.push(Frame { packed: zstd::bulk::compress(&masked, LEVEL)?, ..frame });
         start += length;
     }

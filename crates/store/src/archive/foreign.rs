@@ -77,7 +77,7 @@ impl ForeignLog<'_> {
             let is_log = at == 0;
             let lines = has_lines(self.provider, &file.below, is_log);
             let form = if lines { ContentForm::Lines } else { ContentForm::Document };
-            let frames = pack_bytes(&file.content, form, redactor)?;
+            let frames = pack_bytes(&file.content, form, Some(redactor))?;
             let length = file.content.len() as i64;
             let file = ArchivedFile {
                 path: format!("{LAKE_PATH}{}", file.below),

@@ -11,11 +11,12 @@ use ingest::discover::{RawLog, is_log_file};
 use ingest::plan::rules_version;
 use ingest::provider::{files_next_to, has_lines};
 use ingest::redact::Redactor;
+use ingest::rows::{has_rows, read_rows};
 use schemas::Provider;
 use schemas::session::{SourceRow, SourceStatus};
 
 use super::archive_file::{ArchiveChange, ArchiveFile, ArchiveState, ArchivedFile};
-use super::content::{ContentForm, FrameMasker, SMALL_FRAME_BYTES, pack_content};
+use super::content::{ContentForm, FrameMasker, SMALL_FRAME_BYTES, pack_bytes, pack_content};
 use super::names::{ARCHIVE_FILE, KeepLogs};
 use crate::damage::Verify;
 use crate::disk::database::remove_side_files;
@@ -79,7 +80,8 @@ pub(super) fn form_of(file: &ArchivedFile) -> ContentForm {
 }
 
 fn form_of_path(provider: Provider, path: &str, is_log: bool) -> ContentForm {
-    let has_lines = has_lines(provider, path, is_log);
+    // Rows of a database are a document, whatever form other logs of the agent have.
+    let has_lines = is_log_file(path) && has_lines(provider, path, is_log);
     if has_lines { ContentForm::Lines } else { ContentForm::Document }
 }
 
@@ -114,6 +116,7 @@ impl StoreWriter {
         verify: Verify,
     ) -> Result<Vec<String>, StoreError> {
         if rules.keep() == KeepLogs::No {
+            self.remove_left_logs()?;
             return Ok(Vec::new());
         }
         self.lock.check_not_replaced()?;
@@ -158,6 +161,27 @@ impl StoreWriter {
         }
     }
 
+    /// Removes the logs of sessions of other machines that are not here any more, once for each generation
+    /// of the store.
+    fn remove_left_logs(&self) -> Result<(), StoreError> {
+        if std::fs::symlink_metadata(self.dir.join(ARCHIVE_FILE)).is_err() {
+            return Ok(());
+        }
+        let generation = self.current_manifest().generation;
+        let (archive, files) = self.open_whole_archive(Verify::Some)?;
+        if archive.read_settled_generation()? == Some(generation) {
+            return Ok(());
+        }
+        let snapshot = self.take_snapshot()?;
+        let left = files.iter().filter(|(_, file)| is_left(file, &snapshot));
+        let left: Vec<i64> = left.map(|(id, _)| *id).collect();
+        if !left.is_empty() {
+            archive.remove(&left)?;
+            archive.erase_deleted()?;
+        }
+        archive.write_settled_generation(generation)
+    }
+
     /// Removes the whole archive.
     ///
     /// # Errors
@@ -187,11 +211,8 @@ impl StoreWriter {
         let forgotten = self.forgotten_logs()?;
         let forgotten: HashSet<&str> = forgotten.session_ids().collect();
         let is_barred = |id: &str| forgotten.contains(id) || reduced.level_of(id) > KeepLevel::Full;
-        // A run was killed before it removed the log of a session that is not here any more.
-        let is_left = |file: &ArchivedFile| {
-            file.origin.is_some() && snapshot.session(&file.session_id).is_none()
-        };
-        let barred = files.iter().filter(|(_, file)| is_barred(&file.session_id) || is_left(file));
+        let is_gone = |file: &ArchivedFile| is_barred(&file.session_id) || is_left(file, &snapshot);
+        let barred = files.iter().filter(|(_, file)| is_gone(file));
         let barred: Vec<i64> = barred.map(|(id, _)| *id).collect();
         if !barred.is_empty() {
             archive.remove(&barred)?;
@@ -200,7 +221,7 @@ impl StoreWriter {
 
         let mut known: HashMap<String, KnownFiles> = HashMap::new();
         for (id, file) in files {
-            if !is_barred(&file.session_id) && !is_left(&file) {
+            if !is_gone(&file) {
                 let session = known.entry(file.session_id.clone()).or_default();
                 session.insert(file.path.clone(), (id, file));
             }
@@ -214,7 +235,7 @@ impl StoreWriter {
             if source.status != SourceStatus::Ok
                 || source.path.starts_with(LAKE_PATH)
                 || is_barred(session_id)
-                || !is_log_file(&source.path)
+                || !(is_log_file(&source.path) || has_rows(&source.path))
                 || !snapshot.session(session_id).is_some_and(|one| is_log_of(one, source))
             {
                 continue;
@@ -283,6 +304,14 @@ impl StoreWriter {
             result => result,
         }
     }
+}
+
+/// Returns whether a file came with a session of another machine that is not here any more: a log of this
+/// machine continues it, or a run was killed before it removed the file.
+fn is_left(file: &ArchivedFile, snapshot: &Snapshot) -> bool {
+    let session = snapshot.session(&file.session_id);
+    let is_imported = session.is_some_and(|one| one.origin.machine.is_some() && one.events > 0);
+    file.origin.is_some() && !is_imported
 }
 
 /// Returns whether the archive has a log as it was ingested, kept as the rules say.
@@ -408,6 +437,9 @@ impl OutdatedLog<'_> {
         if !log.begins_with(source)? {
             return Ok(None);
         }
+        if !is_log_file(&source.path) {
+            return self.collect_rows(log, rules);
+        }
         let form = form_of_path(self.provider, &source.path, true);
         let known = self.known.get(&source.path);
         let mut start = 0;
@@ -441,25 +473,54 @@ impl OutdatedLog<'_> {
         if !log.begins_with(source)? {
             return Ok(None);
         }
+        let file = self.archived_file(&mut log, consumed, rules)?;
+        let before = known.map(|(_, file)| file).filter(|_| kept_frames > 0);
+        let id = known.map(|(id, _)| *id);
+        Ok(Some(ArchiveChange { id, kept_frames, frames, file }.with_sums(before)))
+    }
+
+    /// Returns the rows of a session in a database, whose document is `log`. `None` if they changed since
+    /// the document was ingested.
+    fn collect_rows(
+        &self,
+        mut log: RawLog,
+        rules: &ArchiveRules,
+    ) -> io::Result<Option<ArchiveChange>> {
+        let source = self.source;
+        let rows = read_rows(&source.path, rules.keep() == KeepLogs::Masked)?;
+        // The rows are those of the document only if this is the same before and after.
+        if !RawLog::open(&source.path)?.begins_with(source)? {
+            return Ok(None);
+        }
+        let frames = pack_bytes(&rows, ContentForm::Document, rules.redactor())?;
+        let file = self.archived_file(&mut log, source.consumed.cast_unsigned(), rules)?;
+        let id = self.known.get(&source.path).map(|(id, _)| *id);
+        Ok(Some(ArchiveChange { id, kept_frames: 0, frames, file }.with_sums(None)))
+    }
+
+    /// Returns the record of the log, of which `consumed` bytes are archived.
+    fn archived_file(
+        &self,
+        log: &mut RawLog,
+        consumed: u64,
+        rules: &ArchiveRules,
+    ) -> io::Result<ArchivedFile> {
         let (head_hash, tail_hash) = log.hash_ends(consumed)?;
-        let file = ArchivedFile {
-            path: source.path.clone(),
+        Ok(ArchivedFile {
+            path: self.source.path.clone(),
             session_id: self.session_id.to_owned(),
             provider: self.provider,
             is_log: true,
             keep: rules.keep(),
             rules: rules_of(rules.redactor()),
             modified_us: log.modified_us(),
-            source_modified_us: source.modified_us,
-            source_size: source.size,
+            source_modified_us: self.source.modified_us,
+            source_size: self.source.size,
             consumed: consumed.cast_signed(),
             head_hash,
             tail_hash,
             ..ArchivedFile::default()
-        };
-        let before = known.map(|(_, file)| file).filter(|_| kept_frames > 0);
-        let id = known.map(|(id, _)| *id);
-        Ok(Some(ArchiveChange { id, kept_frames, frames, file }.with_sums(before)))
+        })
     }
 
     /// Returns the content of a file next to the log; `None` if it is too large.

@@ -4,6 +4,7 @@
 //!
 //! ```text
 //! state(id 0, record)     the generation up to which the archive is complete
+//! state(id 1, record)     the generation after which logs of sessions that are gone were removed
 //! files(id, record)       a file: its path, its session, how it is kept, and how much of it
 //! frames(id, record)      a compressed piece of a file: where it begins in the file, and its length there
 //! ```

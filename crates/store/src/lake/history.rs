@@ -121,7 +121,8 @@ impl EventHistory {
         history
     }
 
-    fn append(&mut self, batch: &RecordBatch) {
+    /// Adds the next events of the session.
+    pub(super) fn append(&mut self, batch: &RecordBatch) {
         let columns = ComparedColumns::new(batch);
         let counts = &mut self.counts;
         self.events.extend((0..batch.num_rows()).map(|row| columns.read_event(row, counts)));

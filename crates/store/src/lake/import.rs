@@ -56,8 +56,10 @@ impl StoreWriter {
         Ok(LakeImport { writer: self, sink: WriterSink::new(self), redactor, forgotten })
     }
 
-    /// Removes sessions that came from a lake, with their labels. They may come again.
+    /// Removes sessions that came from a lake, with their labels. They may come again. Logs that were
+    /// read as their copies are read again.
     pub fn remove_imported(&self, sessions: &HashSet<String>) -> Result<(), StoreError> {
+        self.reread_copies_of(sessions)?;
         self.remove_sessions(sessions)
     }
 }

@@ -1,6 +1,6 @@
 //! Whether the log of a session exists, which may have been restored since the last ingest.
 
-use ingest::discover::find_file;
+use ingest::discover::is_gone;
 use schemas::ToolError;
 
 use crate::error::store_error;
@@ -10,7 +10,10 @@ use store::{LogArchive, StoredSession};
 pub fn has_log(session: &StoredSession, archive: Option<&LogArchive>) -> Result<bool, ToolError> {
     let archived = archive.and_then(|archive| archive.files_of(session.id()).next());
     Ok(match archived {
-        Some(log) => find_file(&log.path).is_some(),
-        None => !session.row().map_err(store_error)?.source_gone,
+        Some(log) => !is_gone(&log.path),
+        None => {
+            let row = session.row().map_err(store_error)?;
+            !row.source_gone && !is_gone(&row.source_path)
+        }
     })
 }

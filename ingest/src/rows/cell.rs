@@ -1,0 +1,122 @@
+//! Writes a cell of a database as JSON, and reads it again.
+
+use std::io::{self, Read as _};
+
+use rusqlite::types::Value;
+use serde_json::{Map, Value as Json};
+
+use super::document::invalid_data;
+use crate::source::container::MAX_DOCUMENT_BYTES;
+
+/// Level of compression of text that was compressed in the database.
+const LEVEL: i32 = 3;
+
+/// The first bytes of text that is compressed with Zstandard.
+const ZSTD_START: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
+
+/// Writes a cell. `is_text_only` says whether compressed text is written as text, and other bytes are an
+/// error.
+pub(super) fn encode(value: Value, is_text_only: bool) -> io::Result<Json> {
+    let tagged =
+        |tag: &str, text: String| Json::Object(Map::from_iter([(tag.to_owned(), text.into())]));
+    Ok(match value {
+        Value::Null => Json::Null,
+        Value::Integer(number) => number.into(),
+        Value::Real(number) => tagged("real", number.to_string()),
+        Value::Text(text) => text.into(),
+        Value::Blob(bytes) => match String::from_utf8(bytes) {
+            Ok(text) => tagged("utf8", text),
+            Err(error) => {
+                let bytes = error.into_bytes();
+                if !is_text_only {
+                    return Ok(tagged("hex", encode_hex(&bytes)));
+                }
+                let text = unpack_text(&bytes);
+                tagged(
+                    "zstd",
+                    text.ok_or_else(|| invalid_data("a cell has bytes that are not text"))?,
+                )
+            }
+        },
+    })
+}
+
+/// Returns the text of compressed bytes. `None` if they are not compressed text.
+fn unpack_text(bytes: &[u8]) -> Option<String> {
+    if !bytes.starts_with(&ZSTD_START) {
+        return None;
+    }
+    let mut text = Vec::new();
+    let unpacked = zstd::stream::read::Decoder::new(bytes).ok()?;
+    unpacked.take(MAX_DOCUMENT_BYTES + 1).read_to_end(&mut text).ok()?;
+    let is_whole = text.len() as u64 <= MAX_DOCUMENT_BYTES;
+    String::from_utf8(text).ok().filter(|_| is_whole)
+}
+
+/// Reads a cell.
+pub(super) fn decode(cell: &Json) -> io::Result<Value> {
+    let invalid = || invalid_data("a cell is not valid");
+    Ok(match cell {
+        Json::Null => Value::Null,
+        Json::Number(number) => Value::Integer(number.as_i64().ok_or_else(invalid)?),
+        Json::String(text) => Value::Text(text.clone()),
+        Json::Object(tagged) => {
+            let (tag, text) = tagged.iter().next().ok_or_else(invalid)?;
+            let text = text.as_str().ok_or_else(invalid)?;
+            match tag.as_str() {
+                "real" => Value::Real(text.parse().map_err(|_| invalid())?),
+                "utf8" => Value::Blob(text.as_bytes().to_vec()),
+                "zstd" => Value::Blob(zstd::bulk::compress(text.as_bytes(), LEVEL)?),
+                "hex" => Value::Blob(decode_hex(text).ok_or_else(invalid)?),
+                _ => return Err(invalid()),
+            }
+        }
+        Json::Bool(_) | Json::Array(_) => return Err(invalid()),
+    })
+}
+
+fn encode_hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn decode_hex(text: &str) -> Option<Vec<u8>> {
+    let digits: Option<Vec<u8>> =
+        text.chars().map(|c| c.to_digit(16).and_then(|digit| u8::try_from(digit).ok())).collect();
+    let digits = digits.filter(|digits| digits.len().is_multiple_of(2))?;
+    Some(digits.chunks_exact(2).map(|pair| pair[0] << 4 | pair[1]).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_cell_is_read_as_it_was_written() {
+        let packed = zstd::bulk::compress("text \u{1f6a2}".repeat(9).as_bytes(), LEVEL);
+        for value in [
+            Value::Null,
+            Value::Integer(i64::MIN),
+            Value::Real(0.1),
+            Value::Real(-3.0),
+            Value::Real(f64::INFINITY),
+            Value::Text("{\"a\":1}".to_owned()),
+            Value::Blob(Vec::new()),
+            Value::Blob(b"text".to_vec()),
+            Value::Blob(vec![0, 0xff, 0x80]),
+            Value::Blob(packed.expect("packs")),
+        ] {
+            let cell = encode(value.clone(), false).expect("encodes");
+            let json = serde_json::to_string(&cell).expect("JSON");
+            let cell: Json = serde_json::from_str(&json).expect("JSON");
+            assert_eq!(decode(&cell).expect("decodes"), value, "{json}");
+        }
+        assert!(encode(Value::Blob(vec![0xff]), true).is_err());
+        let packed = zstd::bulk::compress("text".as_bytes(), LEVEL).expect("packs");
+        let cell = encode(Value::Blob(packed.clone()), true).expect("encodes");
+        assert_eq!(cell, serde_json::json!({ "zstd": "text" }));
+        assert_eq!(decode(&cell).expect("decodes"), Value::Blob(packed));
+        for bad in [r#"true"#, r#"[]"#, r#"{}"#, r#"{"hex":"abc"}"#, r#"{"hex":"é1"}"#, r#"1.5"#] {
+            assert!(decode(&serde_json::from_str(bad).expect("JSON")).is_err(), "{bad}");
+        }
+    }
+}
