@@ -68,6 +68,8 @@ struct Conversation {
     id: String,
     /// The places of its elements in the file, by offset and length in bytes.
     places: Vec<(u64, u64)>,
+    /// Length in bytes of its messages.
+    message_bytes: u64,
     /// Time of the latest change in microseconds since 1970.
     updated_us: i64,
     /// A hash of its bytes.
@@ -78,6 +80,13 @@ impl Conversation {
     /// Returns its length in bytes.
     fn length(&self) -> u64 {
         self.places.iter().map(|(_, length)| length).sum()
+    }
+
+    /// Returns about how long its document is, and never more: what is missing of the length would
+    /// look unread.
+    fn document_length(&self) -> u64 {
+        let length = self.length();
+        if length > MAX_DOCUMENT_BYTES { length } else { self.message_bytes }
     }
 }
 
@@ -124,7 +133,7 @@ impl ChatExport {
         let export = self.listed_export(file)?;
         let sessions = export.conversations.iter().map(|conversation| AssembledSession {
             path: session_path(file, &conversation.id),
-            bytes: conversation.length(),
+            bytes: conversation.document_length(),
             updated_us: stamp_state(conversation.updated_us, conversation.hash),
         });
         Ok(SessionList { sessions: sessions.collect(), defects: export.defects.clone() })
@@ -208,7 +217,12 @@ impl ChatExport {
     fn add_element(&self, element: &ListElement<'_>, export: &mut ListedExport) {
         let ListElement { offset, length, beginning } = *element;
         let text = to_legible_text(beginning);
-        let info = ConversationParts::read(&text, self.messages).info;
+        let ConversationParts { info, messages, .. } =
+            ConversationParts::read(&text, self.messages);
+        let message_bytes = match self.messages {
+            Some(_) => messages.iter().map(|message| message.get().len() as u64).sum(),
+            None => length.min(text.len() as u64),
+        };
         let Some(id) = (self.id)(&info).filter(|id| !id.is_empty()) else {
             let message = format!(
                 "the conversation of {length} bytes at byte {offset} has no id to know it by"
@@ -224,6 +238,7 @@ impl ChatExport {
             Some(row) if self.messages.is_none() => {
                 let known = &mut export.conversations[*row];
                 known.places.push((offset, length));
+                known.message_bytes += message_bytes;
                 known.updated_us = known.updated_us.max(updated_us);
                 known.hash = known.hash.wrapping_add(hash);
                 return;
@@ -233,7 +248,7 @@ impl ChatExport {
         }
         let places = vec![(offset, length)];
         export.rows.insert(id.clone(), export.conversations.len());
-        export.conversations.push(Conversation { id, places, updated_us, hash });
+        export.conversations.push(Conversation { id, places, message_bytes, updated_us, hash });
     }
 }
 
