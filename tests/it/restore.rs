@@ -23,8 +23,9 @@ const MASK: &str = "[REDACTED:github_token]";
 
 /// Files of the samples that do not come back: sessions in databases or in many files, indexes that
 /// several sessions share, and what is not a log.
-const NOT_RESTORED: [&str; 9] = [
+const NOT_RESTORED: [&str; 10] = [
     ".db",
+    ".sqlite",
     ".vscdb",
     "opencode/storage/",
     "sessions.json",
