@@ -113,6 +113,36 @@ fn no_file_of_the_store_has_a_forgotten_word() {
     env.run(["ingest", "--quiet", "--verify", "logs"]).ok();
 }
 
+/// What `forget` writes first says what is left to do.
+#[test]
+fn the_next_ingest_completes_a_killed_forget() {
+    let env = store_with_secret();
+    let before = env.rows(OTHERS);
+    let (store, copy) = (env.store(), env.path("copy"));
+    copy_folder(&store, &copy);
+    env.run(["forget", "secret", "--yes"]).ok();
+    for path in paths_in(&store) {
+        let name = path.file_name().expect("a name");
+        if path.is_file() && name.to_string_lossy().starts_with("forgotten") {
+            fs::copy(&path, copy.join(name)).expect("copies");
+        }
+    }
+    fs::remove_dir_all(&store).expect("removes");
+    fs::rename(&copy, &store).expect("renames");
+    env.run(["show", "secret"]).ok();
+
+    env.ingest("logs").has(json!({"files_excluded": 1}));
+    assert_eq!(files_with(&env, SECRET), [""; 0]);
+    assert_eq!(env.rows(OTHERS), before, "the other sessions are as before");
+    env.run(["list", "--label", "kept"]).shows("early");
+    // An undone one comes back, and stays.
+    env.run(["forget", "--undo", "secret"]).ok();
+    env.ingest("logs");
+    env.run(["show", "secret"]).ok();
+    env.ingest("logs");
+    env.run(["show", "secret"]).ok();
+}
+
 /// The names of the segments of the store.
 fn segment_names(env: &TestEnv) -> Vec<String> {
     let segments = paths_in(&env.store().join("segments")).into_iter();

@@ -164,6 +164,64 @@ fn histories_that_parted_are_both_published() {
     }
 }
 
+/// The id of the thread that the machines have in common.
+const THREAD: &str = "T-019b6c10-0000-7000-8000-0000000000cd";
+
+/// Writes a thread of Amp with these turns, and ingests it. The document is rewritten as a whole, and
+/// what the thread paid for its title stays the last event.
+fn write_thread(env: &TestEnv, turns: &[usize]) {
+    let time = |turn: usize, second: usize| format!("2026-09-10T10:{turn:02}:{second:02}.000Z");
+    let mut messages: Vec<Value> = Vec::new();
+    for turn in turns {
+        let usage = json!({
+            "model": "claude-opus-4-6", "inputTokens": 1, "outputTokens": TOKENS,
+            "timestamp": time(*turn, 2),
+        });
+        messages.push(json!({
+            "role": "user", "messageId": messages.len(),
+            "content": [{ "type": "text", "text": format!("Prompt {turn}.") }],
+            "meta": { "sentAt": 1_789_034_401_000_usize + turn * 60_000 },
+        }));
+        messages.push(json!({
+            "role": "assistant", "messageId": messages.len(), "usage": usage,
+            "content": [{ "type": "text", "text": format!("Answer {turn}.") }],
+        }));
+    }
+    let title = json!({
+        "id": "9f21", "operationType": "title-generation", "model": "claude-haiku-4-5",
+        "timestamp": time(1, 3), "tokens": { "input": 3, "output": 0 },
+    });
+    let thread = json!({
+        "v": messages.len(), "id": THREAD, "created": 1_789_034_460_000_usize, "messages": messages,
+        "env": { "initial": { "trees": [{ "uri": "file:///code/depot" }] } },
+        "usageLedger": { "events": [title] },
+    });
+    env.write(format!("logs/amp/threads/{THREAD}.json"), format!("{thread:#}"));
+    env.ingest("logs");
+}
+
+#[test]
+fn a_thread_whose_last_event_stays_the_same_may_still_have_more() {
+    let (a, b, reader) = (publisher("a"), publisher("b"), machine("reader", "team", ""));
+    let lake = a.path("lake");
+    write_thread(&a, &[1]);
+    push(&a, &lake);
+    write_thread(&b, &[1, 2]);
+    push(&b, &lake).has(json!({"held_by_others": 0}));
+    pull(&reader, &lake);
+    check_turns(&reader, &[1, 2], "the longer one");
+    pull(&a, &lake);
+    check_turns(&a, &[1, 2], "a machine with the beginning gets the rest");
+
+    // What a log here does not have stays when it grows by something else.
+    write_thread(&a, &[1, 3, 4]);
+    check_turns(&a, &[1, 2, 3, 4], "both");
+    push(&a, &lake);
+    pull(&reader, &lake);
+    check_turns(&reader, &[1, 2, 3, 4], "both have a place in the lake");
+    assert_sessions(&reader, 2);
+}
+
 /// Machines that share a home now and then: each grows its log, gets that of another one, pushes and
 /// pulls at random.
 #[test]

@@ -233,6 +233,33 @@ impl StoreWriter {
         self.remove_rows(&forgetting)
     }
 
+    /// Completes a `forget` that was killed after it had noted what is forgotten: removes the sessions
+    /// whose logs are noted. Returns whether there were any.
+    pub(super) fn complete_forget(&self) -> Result<bool, StoreError> {
+        // Whoever needs a list that cannot be read says so.
+        let Ok(forgotten) = self.forgotten_logs() else { return Ok(false) };
+        let is_known = |id: &str| self.before.session(id).is_some();
+        if !forgotten.session_ids().any(is_known) {
+            return Ok(false);
+        }
+        let mut left = HashSet::new();
+        for source in self.before.read_sources(false)? {
+            let Some(id) = &source.session_id else { continue };
+            // Another log may have the id of a forgotten one.
+            if let Some(log) = forgotten.log_of(id)
+                && let Some(session) = self.before.session(id)
+                && log == log_identity(session.row()?, &source)
+            {
+                left.insert(id.clone());
+            }
+        }
+        if left.is_empty() {
+            return Ok(false);
+        }
+        self.forget_sessions(&left)?;
+        Ok(true)
+    }
+
     /// Removes sessions with all their rows, labels and notes. Nothing keeps them from coming again.
     pub(super) fn remove_sessions(&self, sessions: &HashSet<String>) -> Result<(), StoreError> {
         let snapshot = Snapshot::load(&self.dir, self.current_manifest(), Some(&self.before))?;

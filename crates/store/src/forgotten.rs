@@ -196,6 +196,11 @@ impl ForgottenLogs {
         self.sessions.keys().map(String::as_str)
     }
 
+    /// Returns the identity of the log of a forgotten session.
+    pub(super) fn log_of(&self, session_id: &str) -> Option<&str> {
+        self.sessions.get(session_id).map(|forgotten| forgotten.log.as_str())
+    }
+
     /// Returns the forgotten sessions, each with the agent that wrote it.
     pub fn providers(&self) -> impl Iterator<Item = (&str, Provider)> {
         self.sessions.iter().map(|(id, forgotten)| (id.as_str(), forgotten.provider))

@@ -67,8 +67,8 @@ pub struct StoreWriter {
 }
 
 impl StoreWriter {
-    /// Creates the store if it does not exist, takes the lock, sets damaged segments aside, and
-    /// removes leftovers of killed writers.
+    /// Creates the store if it does not exist, takes the lock, sets damaged segments aside, removes
+    /// leftovers of killed writers, and completes a `forget` that was killed.
     pub(super) fn open(dir: &Path, verify: Verify) -> Result<Self, StoreError> {
         files::create_private_dirs(dir)?;
         // Looks for the catalog again after checking the folder: another process may be in its first
@@ -104,7 +104,7 @@ impl StoreWriter {
 
         let before = Snapshot::load(dir, manifest.clone(), Some(&checked))?;
         let next_segment = AtomicI64::new(manifest.next_segment.max(highest_on_disk + 1));
-        Ok(Self {
+        let mut writer = Self {
             dir: dir.to_owned(),
             segments,
             catalog,
@@ -120,7 +120,11 @@ impl StoreWriter {
             aliases: Arc::new(UserFile::Scrubbed.read(dir)?),
             out_of_force: Mutex::default(),
             lock,
-        })
+        };
+        if writer.complete_forget()? {
+            writer.before = Snapshot::load(dir, writer.current_manifest(), Some(&writer.before))?;
+        }
+        Ok(writer)
     }
 
     /// Returns the sources and sessions that the store knows, for planning.

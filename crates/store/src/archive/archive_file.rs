@@ -225,22 +225,57 @@ impl ArchiveFile {
     pub(crate) fn read_files(&self) -> Result<BTreeMap<i64, ArchivedFile>, StoreError> {
         let mut files = BTreeMap::new();
         for (id, record) in self.0.read_records(FILES, 0..i64::MAX)? {
-            let file = serde_json::from_slice(&record);
-            files.insert(id, file.map_err(|error| StoreError::damaged(self.path(), error))?);
+            files.insert(id, self.decode_file(&record)?);
         }
         Ok(files)
     }
 
-    /// Calls `visit` with each frame of a file, in order. An error of `visit` ends it.
+    /// Returns a file and all its frames as they are at one moment, whatever the writer does meanwhile.
+    /// `None` if the archive has no file with this id.
+    pub(crate) fn read_file(
+        &self,
+        id: i64,
+    ) -> Result<Option<(ArchivedFile, Vec<Frame>)>, StoreError> {
+        let frames = frame_id(id, 0)..frame_id(id.saturating_add(1), 0);
+        let wanted = [(FILES, id..id.saturating_add(1)), (FRAMES, frames)];
+        let [mut file, frames] = self.0.read_together(wanted)?;
+        let Some((_, record)) = file.pop() else { return Ok(None) };
+        let file = self.decode_file(&record)?;
+        let mut decoded = Vec::with_capacity(frames.len());
+        let frames = frames.into_iter().map(|(_, record)| self.decode_frame(Some(record)));
+        self.visit_frames(&file, frames, |frame| {
+            decoded.push(frame);
+            Ok::<_, StoreError>(())
+        })?;
+        Ok(Some((file, decoded)))
+    }
+
+    fn decode_file(&self, record: &[u8]) -> Result<ArchivedFile, StoreError> {
+        serde_json::from_slice(record).map_err(|error| StoreError::damaged(self.path(), error))
+    }
+
+    /// Calls `visit` with each frame of a file, in order. An error of `visit` ends it. For the writer, or
+    /// an archive that none changes.
     pub(crate) fn for_each_frame<E: From<StoreError>>(
         &self,
         id: i64,
         file: &ArchivedFile,
+        visit: impl FnMut(Frame) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let frames = (0..file.frames).map(|at| self.read_frame(id, at));
+        self.visit_frames(file, frames, visit)
+    }
+
+    /// Calls `visit` with the frames of a file, of which each begins where the one before it ends.
+    fn visit_frames<E: From<StoreError>>(
+        &self,
+        file: &ArchivedFile,
+        frames: impl Iterator<Item = Result<Frame, StoreError>>,
         mut visit: impl FnMut(Frame) -> Result<(), E>,
     ) -> Result<(), E> {
         let mut end = 0;
-        for at in 0..file.frames {
-            let frame = self.read_frame(id, at)?;
+        for frame in frames {
+            let frame = frame?;
             if frame.start != end {
                 return Err(self.damaged("the pieces of a log do not follow each other").into());
             }
@@ -252,7 +287,10 @@ impl ArchiveFile {
 
     /// Returns one frame of a file, which has more than `at`.
     pub(crate) fn read_frame(&self, id: i64, at: i64) -> Result<Frame, StoreError> {
-        let record = self.0.read_record(FRAMES, frame_id(id, at))?;
+        self.decode_frame(self.0.read_record(FRAMES, frame_id(id, at))?)
+    }
+
+    fn decode_frame(&self, record: Option<Vec<u8>>) -> Result<Frame, StoreError> {
         let frame = record.and_then(Frame::decode);
         frame.ok_or_else(|| self.damaged("a piece of a log is missing"))
     }

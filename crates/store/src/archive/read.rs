@@ -123,9 +123,10 @@ impl LogArchive {
         redactor: &Redactor,
         out: &mut dyn Write,
     ) -> Result<u64, UnpackError> {
-        let is_masked_again =
-            file.keep == KeepLogs::Masked && file.rules != rules_of(Some(redactor));
-        self.unpack_by(file, is_masked_again.then_some(redactor), out)
+        let is_masked_again = |file: &ArchivedFile| {
+            file.keep == KeepLogs::Masked && file.rules != rules_of(Some(redactor))
+        };
+        self.unpack_by(file, |file| is_masked_again(file).then_some(redactor), out)
     }
 
     /// Writes the content of a file of a session with its secrets masked by the rules of `redactor`, also
@@ -139,15 +140,18 @@ impl LogArchive {
         redactor: &Redactor,
         out: &mut dyn Write,
     ) -> Result<u64, UnpackError> {
-        let is_masked = file.keep == KeepLogs::Masked && file.rules == rules_of(Some(redactor));
-        self.unpack_by(file, (!is_masked).then_some(redactor), out)
+        let is_masked = |file: &ArchivedFile| {
+            file.keep == KeepLogs::Masked && file.rules == rules_of(Some(redactor))
+        };
+        self.unpack_by(file, |file| (!is_masked(file)).then_some(redactor), out)
     }
 
-    /// Writes the content of a file, masked if there is a redactor.
-    fn unpack_by(
+    /// Writes the content that a file has now, which may be more than when the archive was opened. It is
+    /// masked if `redactor_for` returns a redactor for the file.
+    fn unpack_by<'r>(
         &self,
         file: &ArchivedFile,
-        redactor: Option<&Redactor>,
+        redactor_for: impl FnOnce(&ArchivedFile) -> Option<&'r Redactor>,
         out: &mut dyn Write,
     ) -> Result<u64, UnpackError> {
         let all = if file.origin.is_none() { &self.sessions } else { &self.foreign };
@@ -155,12 +159,77 @@ impl LogArchive {
         let Some((id, file)) = files.into_iter().find(|(_, one)| one.path == file.path) else {
             return Ok(0);
         };
-        let mut masker = redactor.map(|redactor| FrameMasker::new(redactor, form_of(file)));
-        let mut written = 0;
-        self.file.for_each_frame(*id, file, |frame| {
-            written += unpack_frame(&frame, masker.as_mut(), out)?;
-            Ok::<_, UnpackError>(())
+        let is_same = |now: &ArchivedFile| {
+            (&now.session_id, &now.path, &now.origin)
+                == (&file.session_id, &file.path, &file.origin)
+        };
+        let found = self.file.read_file(*id)?.filter(|(now, _)| is_same(now));
+        let (file, frames) = found.ok_or_else(|| {
+            let error =
+                io::Error::new(io::ErrorKind::NotFound, "a log was removed from it meanwhile");
+            StoreError::io(self.file.path())(error)
         })?;
+        let mut masker =
+            redactor_for(&file).map(|redactor| FrameMasker::new(redactor, form_of(&file)));
+        let mut written = 0;
+        for frame in frames {
+            written += unpack_frame(&frame, masker.as_mut(), out)?;
+        }
         Ok(written)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::archive::archive_file::ArchiveChange;
+    use crate::archive::content::{ContentForm, pack_bytes};
+
+    /// Makes `content` that of the only file.
+    fn write_log(archive: &ArchiveFile, id: Option<i64>, content: &str) {
+        let frames = pack_bytes(content.as_bytes(), ContentForm::Lines, None).expect("packs");
+        let file = ArchivedFile {
+            path: "/logs/a.jsonl".into(),
+            session_id: "a".into(),
+            is_log: true,
+            keep: KeepLogs::Exact,
+            frames: frames.len() as i64,
+            end: content.len() as i64,
+            ..ArchivedFile::default()
+        };
+        archive.apply(&[ArchiveChange { id, file, kept_frames: 0, frames }]).expect("applies");
+    }
+
+    fn read(archive: &LogArchive) -> Result<String, UnpackError> {
+        let redactor = Redactor::new(&[]).expect("rules");
+        let file = archive.files_of("a").next().expect("a file").clone();
+        let mut content = Vec::new();
+        archive.unpack(&file, &redactor, &mut content)?;
+        Ok(String::from_utf8(content).expect("text"))
+    }
+
+    #[test]
+    fn a_log_that_grows_while_it_is_read_is_whole() {
+        let dir = tempfile::tempdir().expect("tempdir");
+        let writer = ArchiveFile::open_for_writing(dir.path()).expect("opens");
+        write_log(&writer, None, "line\n");
+        let archive = Store::new(dir.path()).open_archive().expect("opens").expect("an archive");
+        write_log(&writer, Some(1), "line\nline\n");
+        assert_eq!(read(&archive).expect("reads"), "line\nline\n");
+
+        // Reads in the middle of changes, too.
+        std::thread::scope(|scope| {
+            let growing = scope.spawn(|| {
+                for lines in 3..200 {
+                    write_log(&writer, Some(1), &"line\n".repeat(lines));
+                }
+            });
+            while !growing.is_finished() {
+                assert!(read(&archive).expect("reads").ends_with("line\n"));
+            }
+        });
+        writer.remove(&[1]).expect("removes");
+        let error = read(&archive).expect_err("is gone").to_string();
+        assert!(!error.contains("damaged"), "{error}");
     }
 }

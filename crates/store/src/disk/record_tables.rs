@@ -30,15 +30,26 @@ impl Database {
         table: &str,
         ids: Range<i64>,
     ) -> Result<Vec<(i64, Vec<u8>)>, StoreError> {
-        let sql = format!("SELECT id, record FROM {table} WHERE id >= ?1 AND id < ?2 ORDER BY id");
-        let connection = self.lock();
-        let found = connection.prepare(&sql).and_then(|mut query| {
-            let rows =
-                query.query_map([ids.start, ids.end], |row| Ok((row.get(0)?, row.get(1)?)))?;
-            rows.collect::<rusqlite::Result<Vec<(i64, Vec<u8>)>>>()
-        });
-        let found = found.map_err(|error| self.error(error))?.into_iter();
-        found.map(|(id, record)| Ok((id, self.check_record(table, id, record)?))).collect()
+        let [records] = self.read_together([(table, ids)])?;
+        Ok(records)
+    }
+
+    /// Returns the records with these ids of several tables, each in their order, as they are at one
+    /// moment: no change comes between them.
+    pub(crate) fn read_together<const TABLES: usize>(
+        &self,
+        wanted: [(&str, Range<i64>); TABLES],
+    ) -> Result<[Vec<(i64, Vec<u8>)>; TABLES], StoreError> {
+        let mut all = [const { Vec::new() }; TABLES];
+        let mut connection = self.lock();
+        let transaction = connection.transaction().map_err(|error| self.error(error))?;
+        for (records, (table, ids)) in all.iter_mut().zip(wanted) {
+            let found = find_records(&transaction, table, ids);
+            for (id, record) in found.map_err(|error| self.error(error))? {
+                records.push((id, self.check_record(table, id, record)?));
+            }
+        }
+        Ok(all)
     }
 
     /// Checks the structure of the file, and every record of these tables.
@@ -94,6 +105,18 @@ impl Database {
             }
         }
     }
+}
+
+/// Returns the records with these ids, each with its checksum.
+fn find_records(
+    connection: &Connection,
+    table: &str,
+    ids: Range<i64>,
+) -> rusqlite::Result<Vec<(i64, Vec<u8>)>> {
+    let sql = format!("SELECT id, record FROM {table} WHERE id >= ?1 AND id < ?2 ORDER BY id");
+    let mut query = connection.prepare(&sql)?;
+    let rows = query.query_map([ids.start, ids.end], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    rows.collect()
 }
 
 /// Creates a table.

@@ -4,7 +4,7 @@
 //! Two logs are the same if one contains the other. Otherwise they parted: both begin with the same
 //! events, and then each has others.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
 use arrow::array::{BooleanArray, Int64Array, RecordBatch, StringArray, TimestampMicrosecondArray};
@@ -134,14 +134,14 @@ impl EventHistory {
         if self.has_times { event.in_log } else { event.in_log ^ event.place }
     }
 
-    /// Returns whether this log has everything that `other` has. Logs only grow, so it is enough that
-    /// it has the last event with a time and as many after that.
+    /// Returns whether this log has every event of `other`. They may have another order: in the log of an
+    /// agent that rewrites it, what was added need not be at the end.
     pub fn contains(&self, other: &Self) -> bool {
-        let is_sought = |event: &ComparedEvent| !other.has_times || event.in_copy.is_some();
-        let Some(last) = other.events.iter().rposition(is_sought) else { return true };
-        let identity = other.identity_of(&other.events[last]);
-        let found = self.events.iter().position(|event| self.identity_of(event) == identity);
-        found.is_some_and(|at| self.events.len() - at >= other.events.len() - last)
+        if self.events.len() < other.events.len() {
+            return false;
+        }
+        let known: HashSet<u64> = self.events.iter().map(|event| self.identity_of(event)).collect();
+        other.events.iter().all(|event| known.contains(&other.identity_of(event)))
     }
 
     /// Returns the number of events with which both begin. `is_same_log` says whether they are copies of
