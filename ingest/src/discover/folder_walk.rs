@@ -191,7 +191,9 @@ impl FolderWalk {
 
 /// Returns whether a file inside a folder may be a log, by its name and its folder.
 pub fn is_log_name(path: &Path) -> bool {
-    has_log_name(path) && path.parent().is_none_or(|folder| folder_use(folder) == FolderUse::Logs)
+    has_log_name(path)
+        && path.parent().is_none_or(|folder| folder_use(folder) == FolderUse::Logs)
+        && !path.ancestors().skip(1).any(is_other_folder)
 }
 
 /// Returns whether a file inside a folder of logs may be a log, by its name.
@@ -208,7 +210,14 @@ fn has_log_name(path: &Path) -> bool {
 /// Returns whether a folder holds no logs: parts of sessions, which are read with their sessions, or
 /// other files of an agent.
 fn is_part_folder(path: &Path) -> bool {
-    assemblies().any(|assembly| (assembly.is_part)(path)) || folder_use(path) == FolderUse::Other
+    assemblies().any(|assembly| (assembly.is_part)(path))
+        || folder_use(path) == FolderUse::Other
+        || is_other_folder(path)
+}
+
+/// Returns whether a folder has no logs, by a rule of a format.
+fn is_other_folder(path: &Path) -> bool {
+    FORMATS.iter().filter_map(|format| format.quirks.is_other_folder).any(|is_other| is_other(path))
 }
 
 #[cfg(test)]
@@ -238,6 +247,36 @@ mod tests {
         assert!(walk.errors.is_empty() && walk.assembled.is_empty());
         let wanted = walk_below(dir.path(), &|file| file.path.ends_with("a/b/7.jsonl"));
         assert_eq!(wanted.files.len(), 1);
+    }
+
+    #[test]
+    fn only_the_logs_in_the_folder_of_a_conversation_are_found() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let write = |path: &str| {
+            let path = dir.path().join(path);
+            std::fs::create_dir_all(path.parent().expect("a folder")).expect("creates");
+            std::fs::write(path, "x").expect("writes");
+        };
+        let logs = [
+            "conversations/a/conversation.jsonl",
+            "elsewhere/logs/x/workspace/train.jsonl",
+            "gptme/logs/a/branches/b.jsonl",
+            "gptme/logs/a/conversation.jsonl",
+            "my/workspace/train.jsonl",
+        ];
+        let others = [
+            "conversations/a/config.toml",
+            "conversations/a/workspace/data/train.jsonl",
+            "gptme/logs/a/other/train.jsonl",
+            "gptme/logs/a/workspace/data/train.jsonl",
+        ];
+        logs.iter().chain(&others).for_each(|path| write(path));
+        let walk = walk_below(dir.path(), &|_| true);
+        let mut found: Vec<PathBuf> = walk.files.into_iter().map(|file| file.path).collect();
+        found.sort();
+        assert_eq!(found, logs.map(|log| dir.path().join(log)));
+        assert!(found.iter().all(|log| is_log_name(log)));
+        assert!(!others.iter().any(|other| is_log_name(&dir.path().join(other))));
     }
 
     #[cfg(unix)]

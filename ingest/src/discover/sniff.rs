@@ -303,6 +303,34 @@ mod tests {
     }
 
     #[test]
+    fn names_that_other_programs_use_do_not_tell_an_agent() {
+        let timed = r#"{"role":"user","content":"Hello","timestamp":"2026-06-13T10:00:01Z"}"#;
+        let identified = r#"{"role":"user","content":"Hello","message_id":"1"}"#;
+        let plain = r#"{"role":"user","content":"Hello"}"#;
+        for (path, line, want) in [
+            ("runs/42/conversation.jsonl", timed, Provider::Generic),
+            ("runs/42/branches/b.jsonl", timed, Provider::Generic),
+            ("logs/42/conversation.jsonl", timed, Provider::Gptme),
+            ("runs/43/messages.jsonl", identified, Provider::Generic),
+            ("session_20261027_081500_b4f0a1c7/messages.jsonl", identified, Provider::Vibe),
+            ("runs/44/x.history.jsonl", plain, Provider::Generic),
+            ("cortex/conversations/x.history.jsonl", plain, Provider::Cortex),
+        ] {
+            let dir = tempfile::tempdir().expect("tempdir");
+            let path = dir.path().join(path);
+            std::fs::create_dir_all(path.parent().expect("a folder")).expect("creates");
+            std::fs::write(path.with_file_name("conversation.jsonl"), timed).expect("writes");
+            std::fs::write(&path, format!("{line}\n{}", line.replace("user", "assistant")))
+                .expect("writes");
+            let file = LogCandidate::from_path(path.clone()).expect("there");
+            let Sniffed::Log(claim) = sniff(&file, None).expect("reads") else {
+                panic!("{} is a log", path.display())
+            };
+            assert_eq!(claim.provider, want, "{}", path.display());
+        }
+    }
+
+    #[test]
     fn a_look_that_fails_costs_one_file() {
         let error = catch_examine_panic(|| panic!("a defect")).expect_err("an error");
         assert!(error.to_string().contains("please report it"), "{error}");

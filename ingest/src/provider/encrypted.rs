@@ -53,7 +53,9 @@ pub fn find_encrypted_logs(places: &AgentFolders<'_>) -> Vec<EncryptedLogs> {
     let mut add = |agent, folder: PathBuf, ending, instead| {
         let entries = fs::read_dir(&folder).into_iter().flatten().flatten();
         let paths = entries.map(|entry| entry.path());
-        let files = paths.filter(|path| path.extension().is_some_and(|it| it == ending)).count();
+        let is_log =
+            |path: &PathBuf| path.extension().is_some_and(|it| it == ending) && path.is_file();
+        let files = paths.filter(is_log).count();
         if files > 0 {
             found.push(EncryptedLogs { agent, folder, files, instead });
         }
@@ -85,6 +87,7 @@ mod tests {
             fs::create_dir_all(folder).expect("creates");
             fs::write(folder.join(name), "x").expect("writes");
         }
+        fs::create_dir(cascade.join("1.pb")).expect("creates");
         assert_eq!(find_encrypted_logs(&places), []);
 
         for path in [cascade.join("a.pb"), cascade.join("b.pb"), trae.join("database.db")] {

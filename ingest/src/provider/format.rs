@@ -54,6 +54,9 @@ pub struct Quirks {
     /// Returns whether a file of this name is a log, or `None` if its extension decides. The name
     /// is passed without the extension of a compressed file.
     pub is_log_name: Option<fn(&str) -> Option<bool>>,
+    /// Returns whether a folder has no logs, but other files next to those of the agent. It is not
+    /// searched.
+    pub is_other_folder: Option<fn(&Path) -> bool>,
     /// Whether the log of a subagent may begin with records of its parent.
     pub subagents_repeat_parent: bool,
     /// Whether copied history is found in a log that names its original also if that is missing.
@@ -84,6 +87,7 @@ impl Quirks {
         is_sidecar: None,
         is_stored_elsewhere: None,
         is_log_name: None,
+        is_other_folder: None,
         subagents_repeat_parent: false,
         finds_copies_without_original: false,
         has_descending_ids: false,

@@ -4,6 +4,7 @@
 use std::fs;
 use std::path::PathBuf;
 
+use ingest::plan::safe_session_id;
 use rusqlite::Connection;
 use schemas::EventType;
 
@@ -301,6 +302,83 @@ fn hostile_rows_are_kept_as_text_or_reported() {
         let is_reported = !report.problems.is_empty()
             || memory.sessions().iter().any(|session| session.drift.is_some());
         assert!(is_reported, "{}", sample.path);
+    }
+}
+
+/// Ids may have the sign that separates them from the database in the path of a session.
+#[test]
+fn a_session_whose_id_has_a_number_sign_is_read() {
+    for (path, keys) in [
+        (
+            "devin/cli/sessions.db",
+            &["sessions.id", "message_nodes.session_id", "subagent_heads.session_id"][..],
+        ),
+        ("zcode/cli/db/db.sqlite", &["session.id", "message.session_id", "part.session_id"]),
+        ("forge/.forge.db", &["conversations.conversation_id"]),
+        (
+            "warp/warp.sqlite",
+            &[
+                "agent_conversations.conversation_id",
+                "agent_tasks.conversation_id",
+                "ai_queries.conversation_id",
+            ],
+        ),
+    ] {
+        let sample = DATABASES.iter().find(|sample| sample.path == path).expect(path);
+        let (dir, path) = copy(sample);
+        let session = sample.session;
+        let renamed = format!("{session}#1%23");
+        let mut sql = "PRAGMA foreign_keys = OFF;".to_owned();
+        for key in keys {
+            let (table, key) = key.split_once('.').expect("a table");
+            sql += &format!("UPDATE {table} SET {key} = '{renamed}' WHERE {key} = '{session}';");
+        }
+        Connection::open(&path).expect("opens").execute_batch(&sql).expect(sample.path);
+        let memory = Memory::default();
+        memory.ingest(dir.path());
+        assert!(!prompts(&memory, &safe_session_id(&renamed)).is_empty(), "{}", sample.path);
+        let again = memory.ingest(dir.path());
+        assert_eq!(again.files_unchanged, again.files, "{}", sample.path);
+    }
+}
+
+/// Other versions of an agent may not have each column. Those that a session can do without cost nothing
+/// else.
+#[test]
+fn a_column_that_is_missing_costs_no_session() {
+    for (path, columns) in [
+        (
+            "forge/.forge.db",
+            &["conversations.title", "conversations.created_at", "conversations.updated_at"][..],
+        ),
+        (
+            "devin/cli/sessions.db",
+            &["sessions.last_activity_at", "message_nodes.created_at", "subagent_heads.updated_at"],
+        ),
+        ("zcode/cli/db/db.sqlite", &["session.time_updated", "message.time_updated"]),
+        (
+            "warp/warp.sqlite",
+            &[
+                "agent_conversations.last_modified_at",
+                "agent_tasks.last_modified_at",
+                "ai_queries.model_id",
+            ],
+        ),
+    ] {
+        let sample = DATABASES.iter().find(|sample| sample.path == path).expect(path);
+        for column in columns {
+            let (dir, path) = copy(sample);
+            let (table, name) = column.split_once('.').expect("a table");
+            let connection = Connection::open(&path).expect("opens");
+            connection
+                .execute_batch(&format!("ALTER TABLE {table} RENAME COLUMN {name} TO other_name"))
+                .expect(column);
+            drop(connection);
+            let memory = Memory::default();
+            let report = memory.ingest(dir.path());
+            assert!(report.problems.is_empty(), "{column}: {:?}", report.problems);
+            assert!(!prompts(&memory, sample.session).is_empty(), "{column}");
+        }
     }
 }
 

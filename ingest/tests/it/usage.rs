@@ -4,7 +4,7 @@ use ingest::provider::format_of;
 use schemas::session::{EventRow, ModelUsage};
 use schemas::{EventType, Provider};
 
-use crate::memory::Memory;
+use crate::memory::{Memory, samples};
 use crate::traps::{texts, user, write};
 
 /// Counts of a Codex record: input with cached tokens, cached tokens, output.
@@ -547,5 +547,32 @@ fn the_sum_of_a_session_of_continue_counts_next_to_arguments_of_that_name() {
         let memory = Memory::default();
         memory.ingest(dir.path());
         assert_eq!(memory.session("c-1").usage().input, Some(input), "{usage}");
+    }
+}
+
+/// A log that was appended to itself, as by a tool that synchronizes folders.
+#[test]
+fn records_that_stand_twice_in_a_log_count_once() {
+    for path in [
+        "gptme/logs/2026-10-28-brave-otter/conversation.jsonl",
+        "junie/.junie/sessions/session-261028-090000-k7fd/events.jsonl",
+    ] {
+        let log = std::fs::read_to_string(samples().join(path)).expect("reads");
+        let ingest = |log: &str| {
+            let dir = tempfile::tempdir().expect("tempdir");
+            let place = dir.path().join(path);
+            std::fs::create_dir_all(place.parent().expect("a folder")).expect("creates");
+            write(&place, log, 1);
+            let memory = Memory::default();
+            memory.ingest(dir.path());
+            let row = |event: EventRow| format!("{:?} {}", event.event_type, event.text);
+            let mut rows: Vec<String> = memory.events().into_iter().map(row).collect();
+            // The result of a call is where the last of its records is.
+            rows.sort();
+            rows
+        };
+        let once = ingest(&log);
+        assert!(once.iter().any(|row| row.starts_with("TokenUsage")), "{path}");
+        assert_eq!(ingest(&log.repeat(2)), once, "{path}");
     }
 }

@@ -30,7 +30,7 @@ pub(super) const FORMAT: LogFormat = LogFormat {
     provider: Provider::Cortex,
     has_unique_ids: true,
     decoder_version: 1,
-    roots: |places| vec![places.home_path(".snowflake/cortex/conversations")],
+    roots: |places| vec![places.home_path(".snowflake").join(FOLDER)],
     sniff: claim_log,
     quirks: Quirks {
         companions: Some(|log| description_path(log).into_iter().collect()),
@@ -42,6 +42,9 @@ pub(super) const FORMAT: LogFormat = LogFormat {
     },
     reader: LogReader::Document(decode_log),
 };
+
+/// The end of the path of the folder of conversations.
+const FOLDER: &str = "cortex/conversations";
 
 /// The end of the name of a file with messages.
 const HISTORY_SUFFIX: &str = ".history.jsonl";
@@ -90,6 +93,11 @@ fn description_path(log: &Path) -> Option<PathBuf> {
 fn claim_log(head: &LogHead<'_>) -> Option<SessionClaim> {
     let name = head.path.file_name()?.to_str()?;
     if let Some(id) = name.strip_suffix(HISTORY_SUFFIX) {
+        // Other programs, too, give files such names.
+        let folder = head.path.parent()?;
+        if !folder.ends_with(FOLDER) && !description_path(head.path)?.is_file() {
+            return None;
+        }
         let first = head.objects.first()?;
         let is_message = matches!(first["role"].as_str(), Some("user" | "assistant"))
             && !first["content"].is_null()

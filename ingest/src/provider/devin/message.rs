@@ -201,24 +201,59 @@ fn find_subagents(bytes: &[u8], records: &[RecordSpan]) -> HashMap<i64, String> 
         });
     }
 
-    // The session ends with the last node that is above no head.
-    let chain = |end: i64| {
-        let mut seen = HashSet::new();
+    assign_subagents(&heads, &parents, &nodes)
+}
+
+/// Returns the subagents of the nodes above `heads`, each node with that of its last head. The session
+/// ends with the last of `nodes` that is above no head, and the nodes above that one are its own.
+fn assign_subagents(
+    heads: &[(i64, String)],
+    parents: &HashMap<i64, i64>,
+    nodes: &[i64],
+) -> HashMap<i64, String> {
+    // The nodes above a node that was visited were visited, too.
+    let climb = |end: i64, visit: &mut dyn FnMut(i64) -> bool| {
         let mut node = Some(end);
-        while let Some(number) = node.filter(|number| seen.insert(*number)) {
+        while let Some(number) = node.filter(|number| visit(*number)) {
             node = parents.get(&number).copied();
         }
-        seen
     };
-    let chains: Vec<HashSet<i64>> = heads.iter().map(|(head, _)| chain(*head)).collect();
-    let is_in_chain = |node: &i64| chains.iter().any(|chain| chain.contains(node));
-    let main_end = nodes.iter().rev().find(|node| !is_in_chain(node));
-    let main = main_end.map(|end| chain(*end)).unwrap_or_default();
+    let mut above_heads = HashSet::new();
+    for (head, _) in heads {
+        climb(*head, &mut |node| above_heads.insert(node));
+    }
+    let mut main = HashSet::new();
+    if let Some(end) = nodes.iter().rev().find(|node| !above_heads.contains(node)) {
+        climb(*end, &mut |node| main.insert(node));
+    }
     let mut subagents = HashMap::new();
-    for (chain, (_, agent)) in chains.iter().zip(heads.iter()) {
-        for node in chain.difference(&main) {
-            subagents.insert(*node, agent.clone());
-        }
+    for (head, agent) in heads.iter().rev() {
+        climb(*head, &mut |node| {
+            let is_new = !main.contains(&node) && !subagents.contains_key(&node);
+            if is_new {
+                subagents.insert(node, agent.clone());
+            }
+            is_new
+        });
     }
     subagents
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nodes_above_many_heads_are_visited_once() {
+        const COUNT: i64 = 50_000;
+        let mut parents: HashMap<i64, i64> = (2..COUNT).map(|node| (node, node - 1)).collect();
+        // The session itself ends at a node next to the chain; one parent leads back.
+        parents.extend([(COUNT, 100), (1, 100)]);
+        let nodes: Vec<i64> = (1..=COUNT).collect();
+        let heads: Vec<_> = (101..COUNT).map(|node| (node, format!("agent {node}"))).collect();
+        let found = assign_subagents(&heads, &parents, &nodes);
+        assert_eq!(found.len(), heads.len());
+        assert_eq!(found[&101], format!("agent {}", COUNT - 1));
+        assert!(!found.contains_key(&100) && !found.contains_key(&COUNT));
+    }
 }

@@ -28,7 +28,7 @@ use crate::provider::format::{
 };
 use crate::provider::shared::chat;
 use crate::provider::shared::database::cells::{
-    cell_bytes, cell_text, read_table_names, select_cells,
+    cell_bytes, cell_text, known_sql, read_table_names, select_cells,
 };
 use crate::provider::shared::database::connection::{find_unread_rows, query_database};
 use crate::provider::shared::database::document_text::document_bytes;
@@ -140,11 +140,12 @@ fn read_row(connection: &Connection, id: &str) -> Result<Option<ConversationRow>
     if !read_table_names(connection)?.contains(TABLE) {
         return Ok(None);
     }
-    let sql = format!(
-        "SELECT CASE WHEN octet_length(context) <= {MAX_DOCUMENT_BYTES} THEN context END{} \
-         FROM {TABLE} WHERE conversation_id = ?1",
+    let cells = format!(
+        "CASE WHEN octet_length(context) <= {MAX_DOCUMENT_BYTES} THEN context END{}",
         select_cells(COLUMNS)
     );
+    let cells = known_sql(connection, TABLE, &cells)?;
+    let sql = format!("SELECT {cells} FROM {TABLE} WHERE conversation_id = ?1");
     let read = |row: &Row<'_>| {
         let mut info = Map::new();
         for (at, name) in COLUMNS.iter().enumerate() {

@@ -30,12 +30,20 @@ const MAX_ENTITY_BYTES: usize = 10;
 
 /// Appends the text of `html`. Elements of a list begin with a hyphen.
 pub(super) fn append_html(html: &str, out: &mut String) {
+    // A tag is looked for only where one ends, so each part of the text is read once.
+    let last_end = html.rfind('>').unwrap_or(0);
     let mut rest = html;
     while let Some(at) = rest.find(['<', '&']) {
         out.push_str(&rest[..at]);
         rest = &rest[at..];
-        let length =
-            if rest.starts_with('<') { append_tag(rest, out) } else { append_entity(rest, out) };
+        let length = if rest.starts_with('&') {
+            append_entity(rest, out)
+        } else if html.len() - rest.len() < last_end {
+            append_tag(rest, out)
+        } else {
+            out.push('<');
+            1
+        };
         rest = &rest[length..];
     }
     out.push_str(rest);
@@ -44,10 +52,7 @@ pub(super) fn append_html(html: &str, out: &mut String) {
 
 /// Appends what the tag at the beginning of `html` stands for. Returns its length in bytes.
 fn append_tag(html: &str, out: &mut String) -> usize {
-    let Some(end) = html.find('>') else {
-        out.push('<');
-        return 1;
-    };
+    let Some(end) = html.find('>') else { return html.len() };
     let name = html[1..end].trim_start_matches('/').trim_end_matches('/');
     let name = name.split_whitespace().next().unwrap_or("").to_ascii_lowercase();
     if LINE_TAGS.contains(&name.as_str()) && !out.is_empty() && !out.ends_with(['\n', '-']) {
@@ -93,6 +98,14 @@ mod tests {
             &mut text,
         );
         assert_eq!(text, "Naxos & Crete\n- one\n- two '2'\na\nb &x; 1 < 2");
+    }
+
+    #[test]
+    fn signs_that_open_no_tag_are_text_however_many_there_are() {
+        let signs = "< ".repeat(1_000_000);
+        let mut text = String::new();
+        append_html(&format!("<b>{signs}"), &mut text);
+        assert_eq!(text, signs.trim_end());
     }
 
     proptest! {

@@ -60,6 +60,7 @@ pub(super) fn find_calls(text: &str) -> Vec<WrittenCall<'_>> {
     let mut rest = text;
     while !rest.is_empty() {
         let end = rest.find('\n').map_or(rest.len(), |at| at + 1);
+        let from_line = rest;
         let (line, after) = rest.split_at(end);
         rest = after;
         let ticks = line.len() - line.trim_start_matches('`').len();
@@ -67,7 +68,7 @@ pub(super) fn find_calls(text: &str) -> Vec<WrittenCall<'_>> {
             let (block, after) = split_block(rest, ticks);
             calls.extend(read_block(line[ticks..].trim(), block));
             rest = after;
-        } else if let Some(call) = read_line_call(line, after) {
+        } else if let Some(call) = read_line_call(line, from_line) {
             calls.push(call);
         }
     }
@@ -111,8 +112,9 @@ fn read_block<'t>(head: &'t str, block: &str) -> Option<WrittenCall<'t>> {
     })
 }
 
-/// Reads a line `@tool(id): {...}`. The JSON may continue in the text after it.
-fn read_line_call<'t>(line: &'t str, after: &'t str) -> Option<WrittenCall<'t>> {
+/// Reads a line `@tool(id): {...}`. The JSON may continue in the text after it. `text` begins with the
+/// line. No JSON has a line that begins with `@`, so each is read once at most.
+fn read_line_call<'t>(line: &'t str, text: &'t str) -> Option<WrittenCall<'t>> {
     let (name, rest) = line.strip_prefix('@')?.split_once('(')?;
     let (id, json) = rest.split_once("): ")?;
     let is_name = |text: &str| {
@@ -121,8 +123,8 @@ fn read_line_call<'t>(line: &'t str, after: &'t str) -> Option<WrittenCall<'t>> 
     if !is_name(name) || !is_name(id) || !json.starts_with('{') {
         return None;
     }
-    let json = format!("{json}{after}");
-    let mut values = serde_json::Deserializer::from_str(&json).into_iter::<serde_json::Value>();
+    let json = &text[line.len() - json.len()..];
+    let mut values = serde_json::Deserializer::from_str(json).into_iter::<serde_json::Value>();
     let arguments = values.next()?.ok()?.to_string();
     Some(WrittenCall { tool: name, id: Some(id), arguments, file: None, is_command: false })
 }
@@ -149,6 +151,12 @@ mod tests {
                 ("shell", None, "cargo test".to_owned(), None),
             ]
         );
+    }
+
+    #[test]
+    fn lines_that_look_like_calls_do_not_read_the_rest_of_the_text() {
+        let text = "@a(b): {\n".repeat(400_000);
+        assert!(calls(&text).is_empty());
     }
 
     #[test]

@@ -14,7 +14,7 @@
 
 mod calls;
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use std::path::{Path, PathBuf};
 
 use schemas::event::Relation;
@@ -46,6 +46,7 @@ pub(super) const FORMAT: LogFormat = LogFormat {
             if log.ends_with(CONVERSATION) { vec![log.with_file_name(CONFIG)] } else { Vec::new() }
         }),
         is_stored_elsewhere: Some(is_other_file),
+        is_other_folder: Some(is_other_folder),
         ..Quirks::NONE
     },
     reader: LogReader::Document(decode_log),
@@ -53,6 +54,15 @@ pub(super) const FORMAT: LogFormat = LogFormat {
 
 /// File name of a conversation.
 const CONVERSATION: &str = "conversation.jsonl";
+
+/// The folder of the conversations.
+const LOGS: &str = "logs";
+
+/// The folder of the branches of a conversation.
+const BRANCHES: &str = "branches";
+
+/// The folder in which the tools of a conversation work, unless it has another one.
+const WORKSPACE: &str = "workspace";
 
 /// File name of the settings of a conversation.
 const CONFIG: &str = "config.toml";
@@ -88,7 +98,7 @@ fn logs_folder(places: &AgentFolders<'_>) -> PathBuf {
         Platform::Windows => places.local_path("gptme/gptme"),
         Platform::MacOs | Platform::Linux => places.application_path("gptme"),
     };
-    data.join("logs")
+    data.join(LOGS)
 }
 
 /// Returns whether a file in the folder of a conversation is no log: a list of changes, and views of the
@@ -101,6 +111,21 @@ fn is_other_file(path: &Path) -> bool {
         || folder.is_some_and(|folder| folder.ends_with("views")) && is_in(above)
 }
 
+/// Returns whether a folder is that of a conversation. Other programs, too, call a file
+/// `conversation.jsonl`.
+fn is_conversation_folder(folder: &Path) -> bool {
+    folder.parent().is_some_and(|logs| logs.ends_with(LOGS)) || folder.join(CONFIG).is_file()
+}
+
+/// Returns whether a folder in that of a conversation has no logs, as the workspace, which may be a project.
+fn is_other_folder(path: &Path) -> bool {
+    let Some(folder) = path.parent() else { return false };
+    // Names rule most folders out. The system is asked about the others.
+    let may_be_other = path.ends_with(WORKSPACE)
+        || folder.parent().is_some_and(|logs| logs.ends_with(LOGS)) && !path.ends_with(BRANCHES);
+    may_be_other && is_conversation_folder(folder) && folder.join(CONVERSATION).is_file()
+}
+
 /// Claims a conversation, which its folder names, or a branch of one.
 fn claim_log(head: &LogHead<'_>) -> Option<SessionClaim> {
     let first = head.objects.first()?;
@@ -111,14 +136,16 @@ fn claim_log(head: &LogHead<'_>) -> Option<SessionClaim> {
         && first["timestamp"].is_string();
     let folder = head.path.parent()?;
     let name = |folder: &Path| Some(folder.file_name()?.to_str()?.to_owned());
-    if is_message && head.path.ends_with(CONVERSATION) {
+    if is_message && head.path.ends_with(CONVERSATION) && is_conversation_folder(folder) {
         return Some(SessionClaim {
             first_record,
             ..SessionClaim::new(Provider::Gptme, name(folder)?)
         });
     }
-    let conversation = folder.parent().filter(|_| is_message && folder.ends_with("branches"))?;
-    let parent = name(conversation).filter(|_| conversation.join(CONVERSATION).is_file())?;
+    let conversation = folder.parent().filter(|_| is_message && folder.ends_with(BRANCHES))?;
+    let is_branch =
+        is_conversation_folder(conversation) && conversation.join(CONVERSATION).is_file();
+    let parent = name(conversation).filter(|_| is_branch)?;
     let id = format!("{parent}/{}", head.file_stem());
     Some(SessionClaim {
         parent: Some(parent),
@@ -135,10 +162,16 @@ fn decode_log(bytes: &[u8], out: &mut Stream, tally: &mut RecordTally) {
         log.parent().and_then(|folder| if is_branch { folder.parent() } else { Some(folder) });
     decode_config(folder.unwrap_or(&log), out);
     let mut decoder = GptmeDecoder::default();
+    let mut seen = HashSet::new();
     document::for_each_line(bytes, out, tally, &mut |message, span, out, tally| {
         let raw = span.record_bytes(bytes);
-        let outcome = decoder.decode_message(message, raw, span.position(), out);
-        tally.count_object(outcome.merged_if_empty(out));
+        // Two messages differ in their times, unless one was written twice.
+        let outcome = if message.text("timestamp").is_some() && !seen.insert(xxh3_64(raw)) {
+            RecordOutcome::Merged("repeated_message")
+        } else {
+            decoder.decode_message(message, raw, span.position(), out).merged_if_empty(out)
+        };
+        tally.count_object(outcome);
     });
 }
 

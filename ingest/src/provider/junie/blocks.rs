@@ -77,6 +77,11 @@ impl<'b> Blocks<'b> {
         self.dropped.contains(id)
     }
 
+    /// Returns whether an event is one of a block.
+    pub(super) fn include(&self, event: Value<'_>) -> bool {
+        block_name(event).is_some_and(|name| self.places.contains_key(&name))
+    }
+
     /// Passes the last event of a block to `take`, if the event at `span` is the first one of the block.
     pub(super) fn with_text_block(
         &self,

@@ -14,10 +14,12 @@
 mod agent;
 mod blocks;
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use schemas::Provider;
 use serde_json::Value as Json;
+use xxhash_rust::xxh3::xxh3_64;
 
 use self::agent::AgentDecoder;
 use self::blocks::Blocks;
@@ -93,9 +95,16 @@ fn decode_log(bytes: &[u8], out: &mut Stream, tally: &mut RecordTally) {
     }
     let blocks = Blocks::read(bytes);
     let mut agent = AgentDecoder::default();
+    let mut seen = HashSet::new();
     document::for_each_line(bytes, out, tally, &mut |event, span, out, tally| {
         let time = chat::read_millis(Some(event), "timestampMs");
-        out.begin_record_by_content(span.position(), span.record_bytes(bytes), time);
+        let raw = span.record_bytes(bytes);
+        // Events of a block repeat it anyway.
+        let is_repeated = time.is_some() && !seen.insert(xxh3_64(raw));
+        if is_repeated && !blocks.include(event) {
+            return tally.count_object(RecordOutcome::Merged("repeated_event"));
+        }
+        out.begin_record_by_content(span.position(), raw, time);
         tally.count_object(decode_event(event, span, &blocks, &mut agent, out));
     });
 }

@@ -96,8 +96,10 @@ fn claim_log(head: &LogHead<'_>) -> Option<SessionClaim> {
     }
     let folder = head.path.parent()?;
     let name = folder.file_name()?.to_str()?;
-    let id = name.rsplit('_').next().unwrap_or(name);
     let meta = read_meta(folder).unwrap_or_default();
+    // Other programs, too, call a file `messages.jsonl`.
+    let is_session = name.starts_with("session_") || meta["session_id"].is_string();
+    let id = name.rsplit('_').next().filter(|_| is_session)?;
     Some(claim_session(id, &meta, first, meta::parent_of_subagent(folder)))
 }
 

@@ -7,7 +7,7 @@
 //!              {"kind":"user_query","id":"...","text":"..."},...]}
 //! ```
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use rusqlite::{Connection, OptionalExtension, Result, Row};
 use serde_json::{Map, Value as Json, json};
@@ -15,7 +15,7 @@ use serde_json::{Map, Value as Json, json};
 use super::task::{Task, TaskMessage, read_task};
 use crate::provider::shared::chat::parse_unzoned;
 use crate::provider::shared::database::cells::{
-    cell_bytes, cell_integer, cell_text, read_table_names, select_cells,
+    cell_bytes, cell_integer, cell_text, known_sql, read_table_names, select_cells,
 };
 use crate::provider::shared::database::connection::{find_unread_rows, query_database};
 use crate::provider::shared::database::document_text::document_bytes;
@@ -118,35 +118,31 @@ fn read_document(connection: &Connection, id: &str) -> Result<Option<Vec<u8>>> {
         info.extend(data.into_iter().filter(|(key, _)| FIELDS.contains(&key.as_str())));
     }
 
+    let has_queries = tables.contains("ai_queries");
+    let mut exchanges = if has_queries { read_exchanges(connection, id)? } else { Vec::new() };
+    is_known |= !exchanges.is_empty();
+    let mut models = exchanges.iter().rev().map(|exchange| &exchange.record["model"]);
+    if let Some(model) = models.find(|model| model.as_str().is_some_and(|it| !it.is_empty())) {
+        info.insert("model".to_owned(), model.clone());
+    }
+
     let mut records = Vec::new();
-    let mut prompts: HashMap<String, usize> = HashMap::new();
     if tables.contains("agent_tasks") {
         for task in read_tasks(connection, id)? {
             if task.parent.is_none() && info.get("title").is_none() {
                 info.insert("title".to_owned(), task.title.into());
             }
-            for TaskMessage { time_us, mut record } in task.messages {
-                if record["kind"] == "user_query" {
-                    let text = record["text"].as_str().unwrap_or_default();
-                    *prompts.entry(text.to_owned()).or_default() += 1;
-                    if tables.contains("ai_queries") && is_moved(connection, id, text)? {
-                        record["is_moved"] = true.into();
-                    }
-                }
+            for TaskMessage { time_us, record } in task.messages {
                 let time_us = time_us.or_else(|| last_time(&records)).unwrap_or(0);
                 records.push(OrderedRecord { time_us, record });
             }
         }
-    }
-    if tables.contains("ai_queries") {
-        let exchanges = read_exchanges(connection, id, &mut prompts)?;
-        is_known |= !exchanges.is_empty();
-        let mut models = exchanges.iter().rev().map(|exchange| &exchange.record["model"]);
-        if let Some(model) = models.find(|model| model.as_str().is_some_and(|it| !it.is_empty())) {
-            info.insert("model".to_owned(), model.clone());
+        if has_queries {
+            mark_moved(connection, id, &exchanges, &mut records)?;
+            remove_repeated(&records, &mut exchanges);
         }
-        records.extend(exchanges);
     }
+    records.extend(exchanges);
     if !is_known {
         return Ok(None);
     }
@@ -198,20 +194,14 @@ fn unreadable(piece: &Piece, kind: &str) -> Task {
     Task { parent: Some(String::new()), title: String::new(), messages }
 }
 
-/// Reads the requests of a conversation. `prompts` counts the prompts that are in its tasks; a
-/// prompt that is in none is in the record of its request. A request that was cancelled or failed
+/// Reads the requests of a conversation, each with its prompt. A request that was cancelled or failed
 /// has a second record where it ended.
-fn read_exchanges(
-    connection: &Connection,
-    id: &str,
-    prompts: &mut HashMap<String, usize>,
-) -> Result<Vec<OrderedRecord>> {
+fn read_exchanges(connection: &Connection, id: &str) -> Result<Vec<OrderedRecord>> {
     const COLUMNS: &[&str] =
         &["exchange_id", "start_ts", "working_directory", "model_id", "output_status", "input"];
-    let sql = format!(
-        "SELECT id{} FROM ai_queries WHERE conversation_id = ?1 ORDER BY start_ts, id",
-        select_cells(COLUMNS)
-    );
+    let cells = known_sql(connection, "ai_queries", &format!("id{}", select_cells(COLUMNS)))?;
+    // The third cell is the time.
+    let sql = format!("SELECT {cells} FROM ai_queries WHERE conversation_id = ?1 ORDER BY 3, 1");
     let mut statement = connection.prepare(&sql)?;
     let mut rows = statement.query([id])?;
     let mut records: Vec<OrderedRecord> = Vec::new();
@@ -223,16 +213,8 @@ fn read_exchanges(
         if let Some(record) = ended.take() {
             records.push(OrderedRecord { time_us, record });
         }
-        let text = query_text(&cell(6)?);
-        let text = text.filter(|text| match prompts.get_mut(text) {
-            Some(count) if *count > 0 => {
-                *count -= 1;
-                false
-            }
-            _ => true,
-        });
-        let record = json!({"kind": "exchange", "id": exchange, "time": time_us, "text": text,
-            "cwd": cell(3)?, "model": cell(4)?});
+        let record = json!({"kind": "exchange", "id": exchange, "time": time_us,
+            "text": query_text(&cell(6)?), "cwd": cell(3)?, "model": cell(4)?});
         records.push(OrderedRecord { time_us, record });
         let status = cell(5)?.trim_matches('"').to_owned();
         if matches!(status.as_str(), "Cancelled" | "Failed") {
@@ -251,11 +233,121 @@ fn query_text(input: &str) -> Option<String> {
     queries.find(|text| !text.trim().is_empty()).map(str::to_owned)
 }
 
-/// Returns whether a prompt was typed in another conversation, from which Warp moved it to this one.
-fn is_moved(connection: &Connection, id: &str, text: &str) -> Result<bool> {
-    let sql = "SELECT EXISTS (SELECT 1 FROM ai_queries WHERE conversation_id <> ?1 AND \
-        json_valid(input) AND json_extract(input, '$[0].Query.text') = ?2) AND NOT EXISTS \
-        (SELECT 1 FROM ai_queries WHERE conversation_id = ?1 AND json_valid(input) AND \
-        json_extract(input, '$[0].Query.text') = ?2)";
-    connection.query_row(sql, [id, text], |row| row.get(0))
+/// Returns the prompt of a record of a task.
+fn task_prompt(record: &Json) -> Option<&str> {
+    record["text"].as_str().filter(|_| record["kind"] == "user_query")
+}
+
+/// Marks the prompts of tasks that were typed in another conversation, from which Warp moved them to
+/// this one, with these requests. The other conversations are read only if a prompt has no request.
+fn mark_moved(
+    connection: &Connection,
+    id: &str,
+    exchanges: &[OrderedRecord],
+    records: &mut [OrderedRecord],
+) -> Result<()> {
+    let typed: HashSet<&str> =
+        exchanges.iter().filter_map(|exchange| exchange.record["text"].as_str()).collect();
+    let prompts = records.iter().filter_map(|record| task_prompt(&record.record));
+    let others: HashSet<&str> = prompts.filter(|prompt| !typed.contains(prompt)).collect();
+    if others.is_empty() {
+        return Ok(());
+    }
+
+    let input = known_sql(connection, "ai_queries", "input")?;
+    let sql = format!(
+        "SELECT json_extract({input}, '$[0].Query.text') FROM ai_queries \
+         WHERE conversation_id <> ?1 AND json_valid({input})"
+    );
+    let mut statement = connection.prepare(&sql)?;
+    let mut rows = statement.query([id])?;
+    let mut moved = HashSet::new();
+    while let Some(row) = rows.next()? {
+        let text = cell_text(row.get_ref(0)?);
+        if others.contains(text.as_str()) {
+            moved.insert(text);
+        }
+    }
+    for OrderedRecord { record, .. } in records {
+        if task_prompt(record).is_some_and(|prompt| moved.contains(prompt)) {
+            record["is_moved"] = true.into();
+        }
+    }
+    Ok(())
+}
+
+/// Removes the prompts of requests that are in the tasks, each once.
+fn remove_repeated(tasks: &[OrderedRecord], exchanges: &mut [OrderedRecord]) {
+    let mut prompts: HashMap<&str, usize> = HashMap::new();
+    for prompt in tasks.iter().filter_map(|record| task_prompt(&record.record)) {
+        *prompts.entry(prompt).or_default() += 1;
+    }
+    for OrderedRecord { record, .. } in exchanges {
+        let count = record["text"].as_str().and_then(|text| prompts.get_mut(text));
+        if let Some(count) = count.filter(|count| **count > 0) {
+            *count -= 1;
+            record["text"] = Json::Null;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Returns a field of a message of Protocol Buffers.
+    fn field(number: u8, content: &[u8]) -> Vec<u8> {
+        let mut bytes = vec![number << 3 | 2];
+        let mut length = content.len();
+        while length > 127 {
+            bytes.push((length & 127) as u8 | 128);
+            length >>= 7;
+        }
+        bytes.push(length as u8);
+        bytes.extend(content);
+        bytes
+    }
+
+    #[test]
+    fn moved_prompts_are_found_with_one_reading_of_the_other_conversations() {
+        const COUNT: usize = 10_000;
+        let mut connection = Connection::open_in_memory().expect("opens");
+        connection
+            .execute_batch(
+                "CREATE TABLE agent_conversations (conversation_id, conversation_data);
+                CREATE TABLE agent_tasks (id INTEGER PRIMARY KEY, conversation_id, task);
+                CREATE TABLE ai_queries (id INTEGER PRIMARY KEY, exchange_id, conversation_id,
+                start_ts, input, output_status);
+                INSERT INTO agent_conversations VALUES ('c', '{}')",
+            )
+            .expect("creates");
+        let transaction = connection.transaction().expect("begins");
+        let mut task = Vec::new();
+        for number in 0..COUNT {
+            let text = format!("prompt {number}");
+            let query = field(2, &field(1, text.as_bytes()));
+            task.extend(field(5, &[field(1, text.as_bytes()), query].concat()));
+            let conversation = if number % 2 == 0 { "c" } else { "other" };
+            let input = json!([{"Query": {"text": text}}]).to_string();
+            let sql = "INSERT INTO ai_queries (exchange_id, conversation_id, input) \
+                VALUES (?1, ?2, ?3)";
+            transaction.execute(sql, (number.to_string(), conversation, input)).expect("inserts");
+        }
+        let sql = "INSERT INTO agent_tasks (conversation_id, task) VALUES ('c', ?1)";
+        transaction.execute(sql, [task]).expect("inserts");
+        transaction.commit().expect("commits");
+
+        let document = read_document(&connection, "c").expect("reads").expect("is there");
+        let document: Json = serde_json::from_slice(&document).expect("is JSON");
+        let records = document["messages"].as_array().expect("records");
+        let count = |is_counted: &dyn Fn(&Json) -> bool| {
+            records.iter().filter(|record| is_counted(record)).count()
+        };
+        assert_eq!(count(&|record| record["is_moved"] == true), COUNT / 2);
+        assert_eq!(count(&|record| record["kind"] == "user_query"), COUNT);
+        assert_eq!(
+            count(&|record| record["kind"] == "exchange" && record["text"].is_null()),
+            COUNT / 2
+        );
+    }
 }

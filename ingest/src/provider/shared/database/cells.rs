@@ -20,6 +20,49 @@ pub(crate) fn read_columns(connection: &Connection, table: &str) -> Result<HashS
     Ok(statement.column_names().map(str::to_owned).collect())
 }
 
+/// Returns SQL of a value of a row, in which NULL is in place of the columns that the table does not
+/// have. Other versions of an agent may not have all columns.
+///
+/// # Errors
+/// Returns the errors of SQL that is wrong for another reason.
+pub(crate) fn known_sql(connection: &Connection, table: &str, sql: &str) -> Result<String> {
+    let mut known = sql.to_owned();
+    loop {
+        let Err(error) = connection.prepare(&format!("SELECT {known} FROM {table}")) else {
+            return Ok(known);
+        };
+        let message = error.to_string();
+        let missing = message.split_once(NO_COLUMN).map(|(_, rest)| rest.split(' ').next());
+        let Some(column) = missing.flatten().filter(|column| !column.is_empty()) else {
+            return Err(error);
+        };
+        let replaced = replace_word(&known, column, "NULL");
+        if replaced == known {
+            return Err(error);
+        }
+        known = replaced;
+    }
+}
+
+/// The beginning of SQLite's message about a column that a table does not have.
+const NO_COLUMN: &str = "no such column: ";
+
+/// Returns SQL with another word in place of each `word`.
+fn replace_word(sql: &str, word: &str, by: &str) -> String {
+    let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.');
+    let mut replaced = String::new();
+    let mut end = 0;
+    for (at, _) in sql.match_indices(word) {
+        let after = at + word.len();
+        if !sql[..at].ends_with(is_part) && !sql[after..].starts_with(is_part) {
+            replaced.push_str(&sql[end..at]);
+            replaced.push_str(by);
+            end = after;
+        }
+    }
+    replaced + &sql[end..]
+}
+
 /// Maximum size in bytes of a cell with a name, a title or a mark. A larger one is read as NULL.
 const MAX_SHORT_CELL_BYTES: u64 = 64 << 10;
 
@@ -79,5 +122,24 @@ pub(crate) fn cell_json(cell: ValueRef<'_>) -> Option<Json> {
         ValueRef::Integer(number) => Some(number.into()),
         ValueRef::Real(number) => Some(number.into()),
         ValueRef::Text(bytes) => Some(String::from_utf8_lossy(bytes).into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_that_a_table_does_not_have_are_null() {
+        let connection = Connection::open_in_memory().expect("opens");
+        let known = |sql: &str| known_sql(&connection, "talks", sql);
+        connection.execute_batch("CREATE TABLE talks (id, changed, at_most)").expect("creates");
+        let sql = "ifnull(changed, at) + at_most + (SELECT t.at FROM talks t WHERE t.id = talk)";
+        assert_eq!(
+            known(sql).expect("is known"),
+            "ifnull(changed, NULL) + at_most + (SELECT NULL FROM talks t WHERE t.id = NULL)"
+        );
+        known("id +").expect_err("wrong SQL");
+        known("lasts(id)").expect_err("an unknown function");
     }
 }

@@ -11,7 +11,7 @@ use rusqlite::{Connection, ErrorCode, Result, Row};
 use schemas::problem::ProblemKind;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-use super::cells::{cell_integer, cell_text, read_columns, read_table_names};
+use super::cells::{cell_integer, cell_text, known_sql, read_columns, read_table_names};
 use super::plain_name;
 use crate::source::assembly::SourceDefect;
 
@@ -44,7 +44,8 @@ pub(crate) struct ListedTable<'t> {
     pub(crate) name: &'t str,
     /// The column with the id of the session.
     pub(crate) session: &'t str,
-    /// SQL of the time of the latest change of a row, in milliseconds since 1970.
+    /// SQL of the time of the latest change of a row, in milliseconds since 1970. Columns that the
+    /// table lacks are NULL, here and in the size.
     pub(crate) time: &'t str,
     /// SQL of the size of a row in bytes.
     pub(crate) size: &'t str,
@@ -247,6 +248,8 @@ fn scan_table(
     let ListedTable { name, session, time, size, state } = table;
     let known = read_columns(connection, name)?;
     let id = if known.contains("id") { "id" } else { "rowid" };
+    let time = known_sql(connection, name, time)?;
+    let size = known_sql(connection, name, size)?;
     let state: String = state
         .iter()
         .filter(|column| known.contains(**column))

@@ -23,7 +23,7 @@ use serde::de::IgnoredAny;
 use serde_json::{Map, Value as Json};
 
 use super::cells::{
-    cell_integer, cell_json, cell_text, read_columns, read_table_names, select_cells,
+    cell_integer, cell_json, cell_text, known_sql, read_columns, read_table_names, select_cells,
 };
 use super::connection::{find_unread_rows, query_database};
 use super::document_text::document_bytes;
@@ -223,12 +223,10 @@ impl<'c> RecordReader<'c> {
         table: usize,
         rows: &mut Vec<RecordRow>,
     ) -> Result<()> {
-        let sql = format!(
-            "SELECT {}, rowid, {} FROM {} WHERE session_id = ?1",
-            self.table.order,
-            self.table.size_sql(),
-            self.table.name
-        );
+        let name = self.table.name;
+        let order = known_sql(connection, name, self.table.order)?;
+        let size = known_sql(connection, name, &self.table.size_sql())?;
+        let sql = format!("SELECT {order}, rowid, {size} FROM {name} WHERE session_id = ?1");
         let mut statement = connection.prepare(&sql)?;
         let mut found = statement.query([id])?;
         while let Some(row) = found.next()? {
@@ -307,17 +305,18 @@ pub(crate) fn stamp_state(time_us: i64, state: u64) -> i64 {
     time_us.saturating_sub(time_us.rem_euclid(1_000_000)).saturating_add(fraction)
 }
 
-/// Returns the path of a session in a database.
+/// Returns the path of a session in a database. A `#` in the id is escaped: the last one in a path
+/// separates the database and the id.
 pub(crate) fn session_path(database: &Path, id: &str) -> PathBuf {
     let mut path = database.as_os_str().to_owned();
-    path.push(format!("#{id}"));
+    path.push(format!("#{}", id.replace('%', "%25").replace('#', "%23")));
     path.into()
 }
 
 /// Splits the path of a session into that of its database and the id of the session.
 pub(crate) fn split_session_path(path: &Path) -> Option<(PathBuf, String)> {
     let (database, session) = path.to_str()?.rsplit_once('#')?;
-    Some((PathBuf::from(database), session.to_owned()))
+    Some((PathBuf::from(database), session.replace("%23", "#").replace("%25", "%")))
 }
 
 /// Claims the session with an id. It is a subagent's if the field of its parent has an id.
@@ -334,4 +333,18 @@ pub(crate) fn claim_stored(provider: Provider, id: &str, parent: &Json) -> Sessi
 /// Returns the error for a session that a database does not have.
 pub(crate) fn missing_session() -> io::Error {
     io::Error::new(io::ErrorKind::NotFound, "the session is not in the database")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_path_of_a_session_gives_its_id_back() {
+        let database = Path::new("agents#1/harbor.db");
+        for id in ["a", "a#b", "#", "a%23b", "%2523", "%", "%25#%"] {
+            let path = session_path(database, id);
+            assert_eq!(split_session_path(&path), Some((database.to_owned(), id.to_owned())));
+        }
+    }
 }
