@@ -666,7 +666,8 @@ fn a_key_of_another_session_is_not_taken() {
     let (env, place) = home_with_database("goose/sessions/sessions.db", EXACT, "");
     change_database(
         &place,
-        "DELETE FROM sessions; UPDATE messages SET session_id = 'another'; DELETE FROM usage_ledger",
+        "PRAGMA foreign_keys = OFF; DELETE FROM usage_ledger; DELETE FROM sessions;
+            UPDATE messages SET session_id = 'another'",
     );
     let left = rows_of(&place);
     env.ingest("home");

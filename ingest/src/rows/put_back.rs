@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use rusqlite::types::Value;
 use rusqlite::{
-    Connection, ErrorCode, OpenFlags, Transaction, TransactionBehavior, params_from_iter,
+    Connection, ErrorCode, OpenFlags, Transaction, TransactionBehavior, ffi, params_from_iter,
 };
 
 use super::cell;
@@ -125,7 +125,7 @@ fn insert_rows(
         let verb = if table.is_shared { "INSERT OR IGNORE" } else { "INSERT OR ABORT" };
         let sql = format!("{verb} INTO {} ({}) VALUES ({marks})", quoted(name), cells.join(", "));
         match transaction.execute(&sql, params_from_iter(decode_cells(row)?)) {
-            Err(error) if error.sqlite_error_code() == Some(ErrorCode::ConstraintViolation) => {
+            Err(error) if is_taken(&error) => {
                 if !has_own_row(transaction, name, row).map_err(failed)? {
                     return Err(format!(
                         "a row of its table {name} has a key that another row has ({error})"
@@ -138,6 +138,19 @@ fn insert_rows(
         }
     }
     Ok(())
+}
+
+/// Returns whether another row has the key of a row.
+fn is_taken(error: &rusqlite::Error) -> bool {
+    let code = error.sqlite_error().map(|error| error.extended_code);
+    matches!(
+        code,
+        Some(
+            ffi::SQLITE_CONSTRAINT_PRIMARYKEY
+                | ffi::SQLITE_CONSTRAINT_ROWID
+                | ffi::SQLITE_CONSTRAINT_UNIQUE
+        )
+    )
 }
 
 fn decode_cells(row: &StoredRow) -> Result<Vec<Value>, String> {
