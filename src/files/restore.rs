@@ -5,13 +5,13 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use ingest::discover::{is_gone, is_log_file};
+use ingest::discover::{find_unreadable, is_gone, is_log_file};
 use ingest::provider::format::AgentFolders;
 use ingest::provider::log_folders;
 use ingest::provider::retention::log_retention;
 use ingest::redact::Redactor;
 use ingest::redact::columns::mask_name;
-use ingest::rows::put_back_rows;
+use ingest::rows::{put_back_rows, roll_back};
 use schemas::{Provider, ToolError};
 
 use super::leftovers::create_temporary;
@@ -86,8 +86,17 @@ fn restore_session(
         files: Vec::new(),
     };
     let archive = restorer.map(|restorer| &restorer.archive);
+    if let Some(restorer) = restorer.filter(|_| !options.is_dry_run) {
+        restorer.end_killed_change(session.id());
+    }
     if options.to.is_none() && has_log(session, archive)? {
         restored.outcome = RestoreOutcome::LogExists;
+        let mut files = archive.into_iter().flat_map(|archive| archive.files_of(session.id()));
+        let log = files.find(|file| file.is_log);
+        if let Some(problem) = log.and_then(|file| find_unreadable(&file.path)) {
+            restored.outcome = RestoreOutcome::Failed;
+            restored.reason = Some(format!("Whether its log exists is not known: {problem}"));
+        }
         return Ok(restored);
     }
     match restorer.filter(|restorer| restorer.archive.has_session(session.id())) {
@@ -128,6 +137,9 @@ impl LogRestorer<'_> {
         files.reverse();
         for (file, place) in files {
             let bytes = if self.options.is_dry_run {
+                if !is_log_file(&file.path) {
+                    Self::check_use(file, &place)?;
+                }
                 self.unpack(file, &mut io::sink())?
             } else if is_log_file(&file.path) {
                 self.write_file(file, &place)?
@@ -165,16 +177,35 @@ impl LogRestorer<'_> {
         ))
     }
 
-    /// Puts the rows of a session back into its database, unless its agent may be running.
-    fn put_back_rows(&self, file: &ArchivedFile, place: &Path) -> Result<u64, String> {
-        let key = place.to_string_lossy();
-        let (database, _) = key.rsplit_once('#').unwrap_or_default();
-        if let Some(reason) = find_use_of_database(Path::new(database)) {
-            return Err(format!(
+    /// Takes back what a killed restore wrote into the database of a session, as the next program does
+    /// that opens it: until then it cannot be read.
+    fn end_killed_change(&self, session_id: &str) {
+        for file in self.archive.files_of(session_id).filter(|file| !is_log_file(&file.path)) {
+            let Ok(place) = self.find_place(file) else { continue };
+            let database = database_of(&place);
+            let mut journal = database.clone().into_os_string();
+            journal.push("-journal");
+            if Path::new(&journal).exists() && find_use_of_database(&database).is_none() {
+                roll_back(&database);
+            }
+        }
+    }
+
+    /// Refuses to change a database whose agent may be running.
+    fn check_use(file: &ArchivedFile, place: &Path) -> Result<(), String> {
+        match find_use_of_database(&database_of(place)) {
+            None => Ok(()),
+            Some(reason) => Err(format!(
                 "Its rows are not put back: {reason}. End {}, then run the command again",
                 file.provider
-            ));
+            )),
         }
+    }
+
+    /// Puts the rows of a session back into its database, unless its agent may be running.
+    fn put_back_rows(&self, file: &ArchivedFile, place: &Path) -> Result<u64, String> {
+        Self::check_use(file, place)?;
+        let key = place.to_string_lossy();
         let mut rows = Vec::new();
         let bytes = self.unpack(file, &mut rows)?;
         put_back_rows(&key, &rows)
@@ -197,6 +228,12 @@ impl LogRestorer<'_> {
             )
         })
     }
+}
+
+/// Returns the database of a session that the store knows as `key`.
+fn database_of(key: &Path) -> PathBuf {
+    let key = key.to_string_lossy();
+    PathBuf::from(key.rsplit_once('#').map_or(&*key, |(database, _)| database))
 }
 
 /// Writes a file that does not exist, in one step, with folders for their owner only. `shown` is its path

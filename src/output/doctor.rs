@@ -171,9 +171,6 @@ fn push_archive(painted: &mut Painted, data: &DoctorData, layout: &Layout) {
             "; {sessions}, {gone} of them without a log: `sessions restore` writes it back"
         );
     }
-    if data.keep_logs != KeepLogs::No {
-        text.push_str(". Sessions in databases are not archived");
-    }
     painted.push(STRONG, "Archive of logs");
     painted.end_line();
     push_wrapped(painted, PLAIN, INDENT, &text, layout.width, usize::MAX);

@@ -388,7 +388,7 @@ fn an_unreadable_folder_of_an_agent_is_a_problem_and_not_taken_for_gone() {
 #[test]
 fn subagents_count_into_the_session_that_started_them() {
     let env = TestEnv::with_samples();
-    let list = env.json(["list", "--limit", "100"]);
+    let list = env.json(["list", "--provider", "claude"]);
     let find = |list: &Value, field: &str, value: &str| {
         list["data"]["sessions"].list().iter().find(|row| row[field] == value).cloned()
     };
@@ -399,7 +399,7 @@ fn subagents_count_into_the_session_that_started_them() {
     let own = sum(&parent["tokens"], "counted_once").expect("tokens");
     assert_eq!(sum(&parent["with_subagents"]["tokens"], "counted_once"), Some(own + 441));
     assert!(parent["tokens"]["cost_usd"].as_f64() > Some(0.0), "{parent}");
-    let all = env.json(["list", "--limit", "100", "--subagents"]);
+    let all = env.json(["list", "--provider", "claude", "--subagents"]);
     let agent = "agent-ab20cdd8693cc94e2";
     assert!(find(&list, "session_id", agent).is_none());
     assert!(find(&all, "session_id", agent).is_some());

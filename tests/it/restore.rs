@@ -533,6 +533,13 @@ fn sessions_of_databases_come_back_row_by_row() {
                 INSERT INTO todo SELECT id, 0.5, x'00ff80' FROM session;";
             database.execute_batch(others).expect("changes");
         }
+        if name == "crush.db" {
+            let triggers = "CREATE TRIGGER counted AFTER INSERT ON messages BEGIN UPDATE sessions
+                    SET message_count = message_count + 1 WHERE id = new.session_id; END;
+                CREATE TRIGGER touched AFTER UPDATE ON sessions BEGIN UPDATE sessions
+                    SET updated_at = 1 WHERE id = new.id; END;";
+            database.execute_batch(triggers).expect("changes");
+        }
         if name.ends_with("state.vscdb") {
             // A draft is not a session.
             let draft = "DELETE FROM cursorDiskKV WHERE key LIKE '%:00000000-%'";
@@ -617,4 +624,123 @@ fn rows_that_do_not_fit_are_not_put_back() {
     fs::remove_file(&place).expect("removes");
     let data = env.json(["restore", "--all", "--lost"]);
     data["sessions"][0]["reason"].shows("Start OpenCode once");
+}
+
+/// A home with a copy of a sample database that is changed by SQL and then ingested.
+fn home_with_database(sample: &str, settings: &str, sql: &str) -> (TestEnv, PathBuf) {
+    let env = TestEnv::new();
+    env.write_settings(settings);
+    let place = env.path("home").join(sample);
+    fs::create_dir_all(place.parent().expect("a folder")).expect("creates");
+    fs::copy(samples().join(sample), &place).expect("copies");
+    change_database(&place, sql);
+    env.ingest("home");
+    (env, place)
+}
+
+fn change_database(place: &Path, sql: &str) {
+    rusqlite::Connection::open(place).expect("opens").execute_batch(sql).expect("changes");
+}
+
+/// Agents leave some rows of a session that they delete, and change them.
+#[test]
+fn rows_that_an_agent_left_stay_as_they_are() {
+    let (env, place) = home_with_database("cursoride/globalStorage/state.vscdb", EXACT, "");
+    let deleted =
+        "DELETE FROM composerHeaders; DELETE FROM cursorDiskKV WHERE key LIKE 'composerData:%';
+        UPDATE cursorDiskKV SET value = 'changed' WHERE key LIKE 'bubbleId:%'";
+    change_database(&place, deleted);
+    let left = rows_of(&place);
+    env.ingest("home");
+    let data = env.json(["restore", "--all", "--lost"]);
+    assert!(data["restored"].as_u64() > Some(0), "{data}");
+    let now = rows_of(&place);
+    for row in left.values().flatten() {
+        assert!(now.values().flatten().any(|found| found == row), "{row}");
+    }
+    assert!(now.values().flatten().any(|row| row.contains("composerData:")));
+}
+
+#[test]
+fn a_key_of_another_session_is_not_taken() {
+    let (env, place) = home_with_database("goose/sessions/sessions.db", EXACT, "");
+    change_database(
+        &place,
+        "PRAGMA foreign_keys = OFF; DELETE FROM usage_ledger; DELETE FROM sessions;
+            UPDATE messages SET session_id = 'another'",
+    );
+    let left = rows_of(&place);
+    env.ingest("home");
+    let data = env.json(["restore", "--all", "--lost"]);
+    data["sessions"][0]["reason"].shows("has a key that another row has");
+    assert_eq!(rows_of(&place), left);
+}
+
+/// Secrets are found by the name of their column, whatever the type of the cell, and in text that the
+/// database has compressed, also if it was archived before it was to be masked.
+#[test]
+fn secrets_are_found_in_cells_of_any_type() {
+    let extra = "CREATE TABLE extra (session_id TEXT, password BLOB);
+        INSERT INTO extra SELECT id, CAST('zz82kfhgQ01mmPq' AS BLOB) FROM sessions";
+    let (env, _) = home_with_database("goose/sessions/sessions.db", MASKED, extra);
+    assert!(
+        env.number("SELECT count(*) FROM sessions") > 0 && !archive_has(&env, "zz82kfhgQ01mmPq")
+    );
+
+    let (env, place) = home_with_database("zed/threads/threads.db", EXACT, "");
+    {
+        let database = rusqlite::Connection::open(&place).expect("opens");
+        let text = format!(
+            r#"{{"version":"0.3.0","title":"Moor","messages":[{{"User":{{"id":"u1","content":[{{"Text":"Use {TOKEN}."}}]}}}}]}}"#
+        );
+        let packed = zstd::bulk::compress(text.as_bytes(), 3).expect("packs");
+        let sql = "UPDATE threads SET data_type = 'zstd', data = ?1";
+        database.execute(sql, [packed]).expect("changes");
+    }
+    env.ingest("home");
+    change_database(&place, "DELETE FROM threads");
+    env.write_settings(MASKED);
+    env.ingest("home");
+    assert!(env.json(["restore", "--all", "--lost"])["restored"].as_u64() > Some(0));
+    let database = rusqlite::Connection::open(&place).expect("opens");
+    let mut cells = database.prepare("SELECT data FROM threads").expect("prepares");
+    let cells = cells.query_map([], |row| row.get::<_, Vec<u8>>(0)).expect("reads");
+    for cell in cells {
+        let text = zstd::decode_all(&cell.expect("a cell")[..]).expect("unpacks");
+        let text = String::from_utf8(text).expect("text");
+        assert!(text.contains(MASK) && !text.contains(TOKEN), "{text}");
+    }
+}
+
+/// What a killed process wrote is taken back, and the session restored.
+#[test]
+fn a_change_that_was_killed_is_taken_back_before_a_restore() {
+    let (env, place) = home_with_database("goose/sessions/sessions.db", EXACT, "");
+    let rows = rows_of(&place);
+    change_database(&place, "DELETE FROM messages; DELETE FROM usage_ledger; DELETE FROM sessions");
+    {
+        // The files as they are in the middle of a transaction.
+        let database = rusqlite::Connection::open(&place).expect("opens");
+        let change = "PRAGMA cache_size = 1; PRAGMA cache_spill = 1; BEGIN;
+            CREATE TABLE filler (text TEXT);
+            WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 2000)
+            INSERT INTO filler SELECT hex(randomblob(500)) FROM n;";
+        database.execute_batch(change).expect("changes");
+        for end in ["", "-journal"] {
+            let file = format!("{}{end}", place.display());
+            fs::copy(&file, format!("{file}.copy")).expect("copies");
+        }
+        database.execute_batch("ROLLBACK").expect("ends");
+    }
+    for end in ["", "-journal"] {
+        let file = format!("{}{end}", place.display());
+        fs::rename(format!("{file}.copy"), &file).expect("moves");
+    }
+    let data = env.json(["restore", "--all"]);
+    assert_eq!(data["not_restored"], 0, "{data}");
+    assert!(rows_of(&place) == rows);
+
+    fs::write(&place, [7; 3000]).expect("writes");
+    let data = env.json(["restore", "--all"]);
+    data["sessions"][0]["reason"].shows("Whether its log exists is not known");
 }

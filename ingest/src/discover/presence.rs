@@ -84,6 +84,15 @@ pub(crate) fn find_candidate(key: &str) -> Option<LogCandidate> {
     found.files.into_iter().find(|file| file.key() == key)
 }
 
+/// Returns why the file of the log that the store knows as `key` cannot be read. `None` if it can, or is
+/// not there.
+pub fn find_unreadable(key: &str) -> Option<String> {
+    let found = discover(&[find_file(key)?]);
+    let mut problems = found.problems.into_iter();
+    let problem = problems.find(|problem| problem.kind == ProblemKind::Unreadable)?;
+    Some(problem.message)
+}
+
 /// Returns whether the log that the store knows as `key` is no longer in any of its possible files, or no
 /// longer in its database. A file that cannot be reached, as in a folder without permission, is not gone.
 pub fn is_gone(key: &str) -> bool {

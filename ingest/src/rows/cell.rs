@@ -3,9 +3,9 @@
 use std::io::{self, Read as _};
 
 use rusqlite::types::Value;
-use serde_json::{Map, Value as Json};
+use serde_json::Value as Json;
 
-use super::document::invalid_data;
+use super::document::{CellKind, invalid_data};
 use crate::source::container::MAX_DOCUMENT_BYTES;
 
 /// Level of compression of text that was compressed in the database.
@@ -16,27 +16,21 @@ const ZSTD_START: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 
 /// Writes a cell. `is_text_only` says whether compressed text is written as text, and other bytes are an
 /// error.
-pub(super) fn encode(value: Value, is_text_only: bool) -> io::Result<Json> {
-    let tagged =
-        |tag: &str, text: String| Json::Object(Map::from_iter([(tag.to_owned(), text.into())]));
+pub(super) fn encode(value: Value, is_text_only: bool) -> io::Result<(Json, Option<CellKind>)> {
     Ok(match value {
-        Value::Null => Json::Null,
-        Value::Integer(number) => number.into(),
-        Value::Real(number) => tagged("real", number.to_string()),
-        Value::Text(text) => text.into(),
+        Value::Null => (Json::Null, None),
+        Value::Integer(number) => (number.into(), None),
+        Value::Real(number) => (number.to_string().into(), Some(CellKind::Real)),
+        Value::Text(text) => (text.into(), None),
         Value::Blob(bytes) => match String::from_utf8(bytes) {
-            Ok(text) => tagged("utf8", text),
-            Err(error) => {
-                let bytes = error.into_bytes();
-                if !is_text_only {
-                    return Ok(tagged("hex", encode_hex(&bytes)));
-                }
-                let text = unpack_text(&bytes);
-                tagged(
-                    "zstd",
-                    text.ok_or_else(|| invalid_data("a cell has bytes that are not text"))?,
-                )
+            Ok(text) => (text.into(), Some(CellKind::Utf8)),
+            Err(error) if is_text_only => {
+                let text = unpack_text(error.as_bytes());
+                let text =
+                    text.ok_or_else(|| invalid_data("a cell has bytes that are not text"))?;
+                (text.into(), Some(CellKind::Zstd))
             }
+            Err(error) => (encode_hex(error.as_bytes()).into(), Some(CellKind::Hex)),
         },
     })
 }
@@ -54,24 +48,19 @@ fn unpack_text(bytes: &[u8]) -> Option<String> {
 }
 
 /// Reads a cell.
-pub(super) fn decode(cell: &Json) -> io::Result<Value> {
+pub(super) fn decode(cell: &Json, kind: Option<CellKind>) -> io::Result<Value> {
     let invalid = || invalid_data("a cell is not valid");
-    Ok(match cell {
-        Json::Null => Value::Null,
-        Json::Number(number) => Value::Integer(number.as_i64().ok_or_else(invalid)?),
-        Json::String(text) => Value::Text(text.clone()),
-        Json::Object(tagged) => {
-            let (tag, text) = tagged.iter().next().ok_or_else(invalid)?;
-            let text = text.as_str().ok_or_else(invalid)?;
-            match tag.as_str() {
-                "real" => Value::Real(text.parse().map_err(|_| invalid())?),
-                "utf8" => Value::Blob(text.as_bytes().to_vec()),
-                "zstd" => Value::Blob(zstd::bulk::compress(text.as_bytes(), LEVEL)?),
-                "hex" => Value::Blob(decode_hex(text).ok_or_else(invalid)?),
-                _ => return Err(invalid()),
-            }
-        }
-        Json::Bool(_) | Json::Array(_) => return Err(invalid()),
+    Ok(match (cell, kind) {
+        (Json::Null, None) => Value::Null,
+        (Json::Number(number), None) => Value::Integer(number.as_i64().ok_or_else(invalid)?),
+        (Json::String(text), None) => Value::Text(text.clone()),
+        (Json::String(text), Some(kind)) => match kind {
+            CellKind::Real => Value::Real(text.parse().map_err(|_| invalid())?),
+            CellKind::Utf8 => Value::Blob(text.as_bytes().to_vec()),
+            CellKind::Zstd => Value::Blob(zstd::bulk::compress(text.as_bytes(), LEVEL)?),
+            CellKind::Hex => Value::Blob(decode_hex(text).ok_or_else(invalid)?),
+        },
+        _ => return Err(invalid()),
     })
 }
 
@@ -105,18 +94,25 @@ mod tests {
             Value::Blob(vec![0, 0xff, 0x80]),
             Value::Blob(packed.expect("packs")),
         ] {
-            let cell = encode(value.clone(), false).expect("encodes");
+            let (cell, kind) = encode(value.clone(), false).expect("encodes");
             let json = serde_json::to_string(&cell).expect("JSON");
             let cell: Json = serde_json::from_str(&json).expect("JSON");
-            assert_eq!(decode(&cell).expect("decodes"), value, "{json}");
+            assert_eq!(decode(&cell, kind).expect("decodes"), value, "{json}");
         }
         assert!(encode(Value::Blob(vec![0xff]), true).is_err());
         let packed = zstd::bulk::compress("text".as_bytes(), LEVEL).expect("packs");
-        let cell = encode(Value::Blob(packed.clone()), true).expect("encodes");
-        assert_eq!(cell, serde_json::json!({ "zstd": "text" }));
-        assert_eq!(decode(&cell).expect("decodes"), Value::Blob(packed));
-        for bad in [r#"true"#, r#"[]"#, r#"{}"#, r#"{"hex":"abc"}"#, r#"{"hex":"é1"}"#, r#"1.5"#] {
-            assert!(decode(&serde_json::from_str(bad).expect("JSON")).is_err(), "{bad}");
+        let (cell, kind) = encode(Value::Blob(packed.clone()), true).expect("encodes");
+        assert_eq!((&cell, kind), (&Json::from("text"), Some(CellKind::Zstd)));
+        assert_eq!(decode(&cell, kind).expect("decodes"), Value::Blob(packed));
+        for (bad, kind) in [
+            ("true", None),
+            ("[]", None),
+            ("1.5", None),
+            ("1", Some(CellKind::Real)),
+            (r#""abc""#, Some(CellKind::Hex)),
+            (r#""é1""#, Some(CellKind::Hex)),
+        ] {
+            assert!(decode(&serde_json::from_str(bad).expect("JSON"), kind).is_err(), "{bad}");
         }
     }
 }

@@ -3,14 +3,14 @@
 //!
 //! ```text
 //! {"version":1,"tables":[
-//!   {"table":"project","is_shared":true,"rows":[{"id":"p1","worktree":"/home/mira/harbor"}]},
-//!   {"table":"session","rows":[{"id":"ses_1","title":"Moor the boat","time_created":1790000000000}]},
-//!   {"table":"part","rows":[{"id":"prt_1","session_id":"ses_1","data":"{\"type\":\"text\"}"}]}]}
+//!   {"table":"project","is_shared":true,"rows":[{"cells":{"id":"p1","worktree":"/home/mira/harbor"}}]},
+//!   {"table":"session","rows":[{"cells":{"id":"ses_1","title":"Moor the boat","cost":"1.5"},
+//!     "kinds":{"cost":"real"}}]}]}
 //! ```
 //!
-//! Text and whole numbers are written as such. Other cells are objects: `{"real":"1.5"}`,
-//! `{"utf8":".."}` for bytes that are text, and `{"hex":".."}` for other bytes, or `{"zstd":".."}` for
-//! compressed text if secrets are to be found in it.
+//! Text and whole numbers are written as such, other cells as text with their kind: `real`, `utf8` for
+//! bytes that are text, and `hex` for other bytes, or `zstd` for compressed text if secrets are to be
+//! found in it.
 
 mod cell;
 mod document;
@@ -18,5 +18,5 @@ mod put_back;
 mod read;
 mod session_tables;
 
-pub use self::put_back::put_back_rows;
-pub use self::read::{has_rows, read_rows};
+pub use self::put_back::{put_back_rows, roll_back};
+pub use self::read::{has_rows, make_text_only, read_rows};

@@ -3,11 +3,14 @@
 use std::path::Path;
 use std::time::Duration;
 
-use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior, params_from_iter};
+use rusqlite::types::Value;
+use rusqlite::{
+    Connection, ErrorCode, OpenFlags, Transaction, TransactionBehavior, ffi, params_from_iter,
+};
 
 use super::cell;
-use super::document::{SessionRows, TableRows, VERSION};
-use super::session_tables::{column_names, find_session, has_session, quoted};
+use super::document::{RowDocument, StoredRow, TableRows, VERSION};
+use super::session_tables::{SESSION_COLUMN, column_names, find_session, has_session, quoted};
 use crate::provider::shared::database::cells::read_table_names;
 
 /// Maximum wait for a lock that another process holds.
@@ -22,7 +25,7 @@ pub fn put_back_rows(key: &str, document: &[u8]) -> Result<(), String> {
     let Some((tables, database, id)) = find_session(key) else {
         return Err("its database is not one whose tables are known".to_owned());
     };
-    let document: SessionRows = serde_json::from_slice(document)
+    let mut document: RowDocument = serde_json::from_slice(document)
         .map_err(|error| format!("its rows in the archive are not valid: {error}"))?;
     if document.version != VERSION {
         return Err(format!(
@@ -52,6 +55,8 @@ pub fn put_back_rows(key: &str, document: &[u8]) -> Result<(), String> {
             return Err("the database has a session of this id".to_owned());
         }
     }
+    // Triggers on other rows change the row of the session if it is there.
+    document.tables.sort_by_key(|table| tables.has_sessions(&table.table));
     for table in &document.tables {
         if !names.contains(&table.table) {
             return Err(format!(
@@ -61,7 +66,27 @@ pub fn put_back_rows(key: &str, document: &[u8]) -> Result<(), String> {
         }
         insert_rows(&transaction, table, agent)?;
     }
-    transaction.commit().map_err(failed)
+    for table in document.tables.iter().filter(|table| tables.has_sessions(&table.table)) {
+        for row in &table.rows {
+            if !has_row(&transaction, &table.table, row)? {
+                return Err(format!("a trigger of {agent} changes the row of the session"));
+            }
+        }
+    }
+    transaction.commit().map_err(|error| match error.sqlite_error_code() {
+        Some(ErrorCode::ConstraintViolation) => {
+            "it names a row that is not in the database. Restore the session that it continues, then this one".to_owned()
+        }
+        _ => failed(error),
+    })
+}
+
+/// Ends a change that a killed process left in the middle, as any program does that opens the database.
+/// The caller makes sure that no process has it open.
+pub fn roll_back(database: &Path) {
+    // What fails here is named when the database is used.
+    let _ =
+        connect(database).and_then(|connection| connection.execute_batch("PRAGMA schema_version"));
 }
 
 /// Opens a database that exists for writing.
@@ -72,8 +97,8 @@ fn connect(database: &Path) -> rusqlite::Result<Connection> {
     Ok(connection)
 }
 
-/// Inserts the rows of a table. Those that are there stay: agents leave some rows of a session that they
-/// delete.
+/// Inserts the rows of a table. Those that are there stay, as they are: agents leave some rows of a
+/// session that they delete.
 fn insert_rows(
     transaction: &Transaction<'_>,
     table: &TableRows,
@@ -84,28 +109,107 @@ fn insert_rows(
     let columns = column_names(transaction, name).map_err(failed)?;
     let mut missing = Vec::new();
     for row in &table.rows {
-        if let Some(unknown) = row.keys().find(|column| !columns.contains(column)) {
+        if let Some(unknown) = row.cells.keys().find(|column| !columns.contains(column)) {
             return Err(format!(
                 "the table {name} has no column {unknown}: another version of {agent} wrote it"
             ));
         }
-        let cells: Vec<String> = row.keys().map(|column| quoted(column)).collect();
-        let values = row.values().map(cell::decode).collect::<Result<Vec<_>, _>>();
-        let values =
-            values.map_err(|error| format!("its rows in the archive are not valid: {error}"))?;
-        let equal: Vec<String> = cells.iter().map(|cell| format!("{cell} IS ?")).collect();
-        let sql = format!("SELECT 1 FROM {} WHERE {}", quoted(name), equal.join(" AND "));
-        let is_there =
-            transaction.prepare(&sql).and_then(|mut sql| sql.exists(params_from_iter(&values)));
-        if !is_there.map_err(failed)? {
-            missing.push((cells, values));
+        if !has_row(transaction, name, row)? {
+            missing.push(row);
         }
     }
-    for (cells, values) in missing {
+    for row in missing {
+        let cells: Vec<String> = row.cells.keys().map(|column| quoted(column)).collect();
         let marks = vec!["?"; cells.len()].join(", ");
-        let verb = if table.is_shared { "INSERT OR IGNORE" } else { "INSERT" };
+        // Whatever the table does with rows that are there: they stay.
+        let verb = if table.is_shared { "INSERT OR IGNORE" } else { "INSERT OR ABORT" };
         let sql = format!("{verb} INTO {} ({}) VALUES ({marks})", quoted(name), cells.join(", "));
-        transaction.execute(&sql, params_from_iter(values)).map_err(failed)?;
+        match transaction.execute(&sql, params_from_iter(decode_cells(row)?)) {
+            Err(error) if is_taken(&error) => {
+                if !has_own_row(transaction, name, row).map_err(failed)? {
+                    return Err(format!(
+                        "a row of its table {name} has a key that another row has ({error})"
+                    ));
+                }
+            }
+            result => {
+                result.map_err(failed)?;
+            }
+        }
     }
     Ok(())
+}
+
+/// Returns whether another row has the key of a row.
+fn is_taken(error: &rusqlite::Error) -> bool {
+    let code = error.sqlite_error().map(|error| error.extended_code);
+    matches!(
+        code,
+        Some(
+            ffi::SQLITE_CONSTRAINT_PRIMARYKEY
+                | ffi::SQLITE_CONSTRAINT_ROWID
+                | ffi::SQLITE_CONSTRAINT_UNIQUE
+        )
+    )
+}
+
+fn decode_cells(row: &StoredRow) -> Result<Vec<Value>, String> {
+    let values =
+        row.cells.iter().map(|(name, cell)| cell::decode(cell, row.kinds.get(name).copied()));
+    values
+        .collect::<Result<_, _>>()
+        .map_err(|error| format!("its rows in the archive are not valid: {error}"))
+}
+
+/// Returns whether a table has a row with all of these cells.
+fn has_row(transaction: &Transaction<'_>, table: &str, row: &StoredRow) -> Result<bool, String> {
+    let equal: Vec<String> =
+        row.cells.keys().map(|column| format!("{} IS ?", quoted(column))).collect();
+    let sql = format!("SELECT 1 FROM {} WHERE {}", quoted(table), equal.join(" AND "));
+    let values = decode_cells(row)?;
+    let found = transaction.prepare(&sql).and_then(|mut sql| sql.exists(params_from_iter(&values)));
+    found.map_err(|error| format!("its table {table} cannot be read: {error}"))
+}
+
+/// Returns whether a table has a row with the key of this one, and of the same session.
+fn has_own_row(
+    transaction: &Transaction<'_>,
+    table: &str,
+    row: &StoredRow,
+) -> rusqlite::Result<bool> {
+    let sql = "SELECT name FROM pragma_index_list(?1) WHERE \"unique\" = 1";
+    let indexes: Vec<String> = transaction
+        .prepare(sql)?
+        .query_map([table], |row| row.get(0))?
+        .collect::<Result<_, _>>()?;
+    let columns_of = |sql: &str, of: &str| -> rusqlite::Result<Vec<Option<String>>> {
+        transaction.prepare(sql)?.query_map([of], |row| row.get(0))?.collect()
+    };
+    let mut keys = vec![columns_of("SELECT name FROM pragma_table_info(?1) WHERE pk > 0", table)?];
+    for index in &indexes {
+        keys.push(columns_of("SELECT name FROM pragma_index_info(?1)", index)?);
+    }
+    for key in keys.iter().filter(|key| !key.is_empty()) {
+        // Keys of expressions have no names.
+        let Some(mut columns) = key.iter().cloned().collect::<Option<Vec<String>>>() else {
+            continue;
+        };
+        if row.cells.contains_key(SESSION_COLUMN) {
+            columns.push(SESSION_COLUMN.to_owned());
+        }
+        let mut values = Vec::with_capacity(columns.len());
+        for column in &columns {
+            let Some(cell) = row.cells.get(column) else { break };
+            values.extend(cell::decode(cell, row.kinds.get(column).copied()).ok());
+        }
+        let equal: Vec<String> =
+            columns.iter().map(|column| format!("{} IS ?", quoted(column))).collect();
+        let sql = format!("SELECT 1 FROM {} WHERE {}", quoted(table), equal.join(" AND "));
+        if values.len() == columns.len()
+            && transaction.prepare(&sql)?.exists(params_from_iter(&values))?
+        {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }

@@ -2,10 +2,8 @@
 
 use std::io;
 
-use serde_json::{Map, Value as Json};
-
 use super::cell;
-use super::document::{SessionRows, TableRows, VERSION};
+use super::document::{Row, RowDocument, StoredRow, TableRows, VERSION};
 use super::session_tables::{find_session, read_tables};
 use crate::provider::shared::database::connection::query_database;
 
@@ -24,16 +22,39 @@ pub fn read_rows(key: &str, is_text_only: bool) -> io::Result<Vec<u8>> {
     let (tables, database, id) = find_session(key).ok_or(io::ErrorKind::NotFound)?;
     let found =
         query_database(&database, tables.agent, |connection| read_tables(connection, tables, &id))?;
-    let mut document = SessionRows { version: VERSION, tables: Vec::new() };
+    let mut document = RowDocument { version: VERSION, tables: Vec::new() };
     for table in found.ok_or(io::ErrorKind::NotFound)? {
         let mut rows = Vec::with_capacity(table.rows.len());
         for row in table.rows {
-            let cells = row
-                .into_iter()
-                .map(|(name, value)| cell::encode(value, is_text_only).map(|cell| (name, cell)));
-            rows.push(cells.collect::<io::Result<Map<String, Json>>>()?);
+            rows.push(encode_row(row, is_text_only)?);
         }
         document.tables.push(TableRows { table: table.name, is_shared: table.is_shared, rows });
     }
     Ok(serde_json::to_vec(&document)?)
+}
+
+/// Writes compressed text in a document that was read with other bytes as text, so that secrets can be
+/// found in it.
+///
+/// # Errors
+/// Fails if the document is not valid, or has bytes that are not text.
+pub fn make_text_only(document: &[u8]) -> io::Result<Vec<u8>> {
+    let mut document: RowDocument = serde_json::from_slice(document)?;
+    for row in document.tables.iter_mut().flat_map(|table| &mut table.rows) {
+        let cells = row.cells.iter().map(|(name, cell)| {
+            Ok((name.clone(), cell::decode(cell, row.kinds.get(name).copied())?))
+        });
+        *row = encode_row(cells.collect::<io::Result<Row>>()?, true)?;
+    }
+    Ok(serde_json::to_vec(&document)?)
+}
+
+fn encode_row(row: Row, is_text_only: bool) -> io::Result<StoredRow> {
+    let mut stored = StoredRow::default();
+    for (name, value) in row {
+        let (cell, kind) = cell::encode(value, is_text_only)?;
+        stored.kinds.extend(kind.map(|kind| (name.clone(), kind)));
+        stored.cells.insert(name, cell);
+    }
+    Ok(stored)
 }

@@ -12,7 +12,7 @@ use crate::provider::shared::database::tables::split_session_path;
 use crate::source::container::MAX_DOCUMENT_BYTES;
 
 /// The column of the tables whose rows belong to a session.
-const SESSION_COLUMN: &str = "session_id";
+pub(super) const SESSION_COLUMN: &str = "session_id";
 
 /// The tables with the rows of a session.
 pub(super) struct SessionTables {
@@ -171,6 +171,11 @@ pub(super) struct TableKey<'a> {
 }
 
 impl SessionTables {
+    /// Returns whether a table has one row for each session.
+    pub(super) fn has_sessions(&self, table: &str) -> bool {
+        self.sessions.iter().any(|(name, _)| *name == table)
+    }
+
     /// Returns the rows by which a session is known to be in its database.
     pub(super) fn keys_of<'a>(&'a self, id: &'a str, value_key: &'a str) -> Vec<TableKey<'a>> {
         let sessions = self.sessions.iter().map(|(table, column)| TableKey { table, column, id });

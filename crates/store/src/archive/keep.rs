@@ -11,12 +11,14 @@ use ingest::discover::{RawLog, is_log_file};
 use ingest::plan::rules_version;
 use ingest::provider::{files_next_to, has_lines};
 use ingest::redact::Redactor;
-use ingest::rows::{has_rows, read_rows};
+use ingest::rows::{has_rows, make_text_only, read_rows};
 use schemas::Provider;
 use schemas::session::{SourceRow, SourceStatus};
 
 use super::archive_file::{ArchiveChange, ArchiveFile, ArchiveState, ArchivedFile};
-use super::content::{ContentForm, FrameMasker, SMALL_FRAME_BYTES, pack_bytes, pack_content};
+use super::content::{
+    ContentForm, FrameMasker, SMALL_FRAME_BYTES, pack_bytes, pack_content, unpack_frame,
+};
 use super::names::{ARCHIVE_FILE, KeepLogs};
 use crate::damage::Verify;
 use crate::disk::database::remove_side_files;
@@ -613,17 +615,29 @@ fn mask_rest(
         if is_of_rules(&file, rules) {
             continue;
         }
+        let damaged = |error| StoreError::damaged(archive.path(), error);
         let mut masker = FrameMasker::new(redactor, form_of(&file));
         let mut frames = Vec::new();
+        let mut rows = (!is_log_file(&file.path)).then(Vec::new);
         archive.for_each_frame(id, &file, |frame| {
-            let masked = masker.mask_frame(&frame);
-            frames.push(masked.map_err(|error| StoreError::damaged(archive.path(), error))?);
+            match &mut rows {
+                Some(rows) => drop(unpack_frame(&frame, None, rows).map_err(damaged)?),
+                None => frames.push(masker.mask_frame(&frame).map_err(damaged)?),
+            }
             Ok::<_, StoreError>(())
         })?;
+        has_masked = true;
+        if let Some(rows) = rows {
+            // Secrets in bytes that are not text cannot be found.
+            let Ok(rows) = make_text_only(&rows) else {
+                archive.remove(&[id])?;
+                continue;
+            };
+            frames = pack_bytes(&rows, ContentForm::Document, Some(redactor)).map_err(damaged)?;
+        }
         let file = ArchivedFile { keep: KeepLogs::Masked, rules: rules_of(Some(redactor)), ..file };
         let change = ArchiveChange { id: Some(id), kept_frames: 0, frames, file };
         archive.apply(&[change.with_sums(None)])?;
-        has_masked = true;
     }
     if has_masked { archive.erase_deleted() } else { Ok(()) }
 }
