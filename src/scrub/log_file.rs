@@ -22,14 +22,10 @@ pub(super) struct LogFile {
 impl LogFile {
     /// Opens the log at `path`. An error is the reason why it must not be replaced.
     pub(super) fn open(path: PathBuf, open: &OpenFiles) -> Result<Self, String> {
-        let found = fs::symlink_metadata(&path).map_err(|error| describe_unreadable(&error))?;
-        if found.is_symlink() {
-            return Err("it is a symbolic link".to_owned());
-        }
+        check_file(&path, open)?;
         let mut content = open_for_reading(&path).map_err(|error| describe_unreadable(&error))?;
         let metadata = content.metadata().map_err(|error| describe_unreadable(&error))?;
         check_owner(&metadata)?;
-        check_use(&metadata, open)?;
         let hash = hash_file(&mut content).map_err(|error| describe_unreadable(&error))?;
         Ok(Self { path, content, metadata, hash })
     }
@@ -83,6 +79,17 @@ impl LogFile {
         }
         Ok(())
     }
+}
+
+/// Fails with the reason why the file at `path` must not be changed. Does not open it: closing a database
+/// again would give up the locks of this process.
+pub(super) fn check_file(path: &Path, open: &OpenFiles) -> Result<(), String> {
+    let found = fs::symlink_metadata(path).map_err(|error| describe_unreadable(&error))?;
+    if found.is_symlink() {
+        return Err("it is a symbolic link".to_owned());
+    }
+    check_owner(&found)?;
+    check_use(&found, open)
 }
 
 fn describe_unreadable(error: &io::Error) -> String {

@@ -4,6 +4,7 @@ use std::io::{self, Read as _};
 
 use rusqlite::types::Value;
 use serde_json::{Map, Value as Json};
+use xxhash_rust::xxh3::xxh3_64;
 
 use super::document::invalid_data;
 use crate::source::container::MAX_DOCUMENT_BYTES;
@@ -39,6 +40,14 @@ pub(super) fn encode(value: Value, is_text_only: bool) -> io::Result<Json> {
             }
         },
     })
+}
+
+/// Writes a cell in which secrets are searched, and which is compared. Bytes without text are written as
+/// their hash.
+pub(super) fn encode_legible(value: Value) -> io::Result<Json> {
+    let Value::Blob(bytes) = &value else { return encode(value, true) };
+    let hash = format!("{:016x}", xxh3_64(bytes));
+    Ok(encode(value, true).unwrap_or_else(|_| serde_json::json!({ "hash": hash })))
 }
 
 /// Returns the text of compressed bytes. `None` if they are not compressed text.

@@ -11,7 +11,7 @@ pub(super) const VERSION: u32 = 1;
 
 /// The document.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct SessionRows {
+pub(crate) struct SessionRows {
     pub(super) version: u32,
     pub(super) tables: Vec<TableRows>,
 }

@@ -6,6 +6,7 @@
 //! record (`record.rs`). The result is decoded again: what is found there remains,
 //! and a log that would be read otherwise than before is left as it is.
 
+mod database;
 mod record;
 
 use std::collections::{BTreeMap, HashSet};
@@ -16,9 +17,13 @@ use std::sync::Arc;
 
 use schemas::Provider;
 
+pub use self::database::{
+    DatabaseCopy, RowChange, copy_database, find_database, hash_database, put_back_database,
+    replace_rows,
+};
 use self::record::RecordScrubber;
 use crate::discover::sniff::{Sniffed, sniff, sniff_open_file};
-use crate::provider::format::LogReader;
+use crate::provider::format::{LogReader, SessionClaim};
 use crate::provider::format_of;
 use crate::redact::{Redactor, SecretRange};
 use crate::run::{DecodedLog, LogSecrets};
@@ -30,6 +35,12 @@ use crate::stream::{FoundSecret, RecordAliases};
 /// Maximum number of times that the secrets of a log are searched and replaced. The second time finds
 /// those that only the events of a record announce; a third one has found nothing so far.
 const MAX_ROUNDS: usize = 3;
+
+/// Why a log is left out that has other records without its secrets.
+const READ_OTHERWISE: &str = "without the secrets it would be read otherwise";
+
+/// Why a log is left out whose session has a secret in its id.
+const ANOTHER_SESSION: &str = "without the secrets it would not be the same session";
 
 /// The rules by which secrets are replaced.
 pub struct ScrubRules {
@@ -71,7 +82,7 @@ pub fn find_obstacle_to_rewriting(key: &str) -> Option<&'static str> {
         Container::Plain => None,
         Container::Zstd | Container::Gzip => Some("it is compressed"),
         Container::Assembled(_) => {
-            Some("it is in a database or in several files, which are not rewritten")
+            Some("it is in several files, or in a database whose tables are not known")
         }
     }
 }
@@ -108,53 +119,104 @@ pub fn scrub_log(
         aliases: &rules.aliases,
     };
     let before = read_secrets(&decoded, log)?;
-    let mut result = ScrubbedLog::default();
-    let mut current = log.try_clone()?;
-    let mut now: Option<LogSecrets> = None;
-    for round in 0..MAX_ROUNDS {
-        let scrubber = RecordScrubber {
-            redactor: &rules.redactor,
-            kind: rules.kind.as_deref(),
-            is_thorough: round > 0,
-        };
-        let secrets = &now.as_ref().unwrap_or(&before).secrets;
-        let places = find_places(&current, is_document, &scrubber, secrets)?;
-        if places.is_empty() {
-            break;
-        }
-        let mut next = tempfile::tempfile_in(scratch)?;
-        write_replaced(&current, &mut next, &places)?;
-        let after = read_secrets(&decoded, &next)?;
-        let is_read_alike =
-            after.events == before.events && after.identities.len() == before.identities.len();
-        if !is_read_alike && now.is_none() {
-            return Ok(ScrubOutcome::LeftOut("without the secrets it would be read otherwise"));
-        }
-        if !is_read_alike {
-            // These secrets are also words without which a record is not what it is. They remain.
-            break;
-        }
-        for (_, place) in &places {
-            *result.replaced.entry(place.kind.clone()).or_default() += 1;
-        }
-        now = Some(after);
-        current = next;
+    let replacer = Replacer { rules, is_document, scratch, before: &before };
+    let replaced = replacer.replace(log.try_clone()?, &mut |next| read_secrets(&decoded, next))?;
+    let Some((new, mut result)) = replaced else {
+        return Ok(ScrubOutcome::LeftOut(READ_OTHERWISE));
+    };
+    let sniffed = sniff_open_file(&candidate, &new, Some(&rules.redactor))?;
+    if !is_same_session(sniffed, &claim, &rules.aliases, &mut result) {
+        return Ok(ScrubOutcome::LeftOut(ANOTHER_SESSION));
     }
-
-    let after = now.as_ref().unwrap_or(&before);
-    rewind(&current)?;
-    if sniff_open_file(&candidate, &current, Some(&rules.redactor))? != Sniffed::Log(claim.clone())
-    {
-        return Ok(ScrubOutcome::LeftOut("without the secrets it would not be the same session"));
-    }
-    let pairs = after.identities.iter().zip(&before.identities);
-    result.aliases = pairs.filter(|(new, old)| new != old).map(|(new, old)| (*new, *old)).collect();
-    result.remaining = after.counts.clone();
-    result.remaining.retain(|kind, _| rules.kind.as_ref().is_none_or(|wanted| wanted == kind));
-    rewind(&current)?;
-    io::copy(&mut &current, out)?;
+    io::copy(&mut rewind(&new)?, out)?;
     out.flush()?;
     Ok(ScrubOutcome::Scrubbed(result))
+}
+
+/// Replaces the secrets of a text.
+struct Replacer<'a> {
+    rules: &'a ScrubRules,
+    /// True if the text is one value, and not one on each line.
+    is_document: bool,
+    /// The folder for files without a name.
+    scratch: &'a Path,
+    /// The secrets of the log.
+    before: &'a LogSecrets,
+}
+
+impl Replacer<'_> {
+    /// Returns the text without its secrets, at its beginning, and what was replaced. `read` decodes the log
+    /// that has this text instead. `None` if the log would be read otherwise.
+    fn replace(
+        &self,
+        mut current: File,
+        read: &mut dyn FnMut(&File) -> io::Result<LogSecrets>,
+    ) -> io::Result<Option<(File, ScrubbedLog)>> {
+        let Self { rules, is_document, scratch, before } = *self;
+        let mut result = ScrubbedLog::default();
+        let mut now: Option<LogSecrets> = None;
+        for round in 0..MAX_ROUNDS {
+            let scrubber = RecordScrubber {
+                redactor: &rules.redactor,
+                kind: rules.kind.as_deref(),
+                is_thorough: round > 0,
+            };
+            let secrets = &now.as_ref().unwrap_or(before).secrets;
+            let places = find_places(&current, is_document, &scrubber, secrets)?;
+            if places.is_empty() {
+                break;
+            }
+            let mut next = tempfile::tempfile_in(scratch)?;
+            write_replaced(&current, &mut next, &places)?;
+            let after = read(&next)?;
+            let is_read_alike =
+                after.events == before.events && after.identities.len() == before.identities.len();
+            if !is_read_alike && now.is_none() {
+                return Ok(None);
+            }
+            if !is_read_alike {
+                // These secrets are also words without which a record is not what it is. They remain.
+                break;
+            }
+            for (_, place) in &places {
+                *result.replaced.entry(place.kind.clone()).or_default() += 1;
+            }
+            now = Some(after);
+            current = next;
+        }
+
+        let after = now.as_ref().unwrap_or(before);
+        let pairs = after.identities.iter().zip(&before.identities);
+        result.aliases =
+            pairs.filter(|(new, old)| new != old).map(|(new, old)| (*new, *old)).collect();
+        result.remaining = after.counts.clone();
+        result.remaining.retain(|kind, _| rules.kind.as_ref().is_none_or(|wanted| wanted == kind));
+        rewind(&current)?;
+        Ok(Some((current, result)))
+    }
+}
+
+/// Returns whether a log without its secrets is that of the same session. Notes new identities of its first
+/// records.
+fn is_same_session(
+    sniffed: Sniffed,
+    before: &SessionClaim,
+    aliases: &RecordAliases,
+    result: &mut ScrubbedLog,
+) -> bool {
+    let Sniffed::Log(mut claim) = sniffed else { return false };
+    for (new, old) in [
+        (&mut claim.first_record, before.first_record),
+        (&mut claim.first_response, before.first_response),
+    ] {
+        if let (Some(identity), Some(old)) = (&mut *new, old)
+            && *identity != old
+        {
+            result.aliases.push((*identity, aliases.resolve(old)));
+            *identity = old;
+        }
+    }
+    claim == *before
 }
 
 /// Decodes a log and returns its secrets.
