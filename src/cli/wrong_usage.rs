@@ -187,11 +187,7 @@ fn describe_refused_value(name: &str, error: &clap::Error) -> Option<(String, St
 /// Names the two arguments that cannot stand together.
 fn describe_conflict(name: &str, error: &clap::Error) -> Option<(String, String)> {
     let argument = text_of(error, ContextKind::InvalidArg)?;
-    let prior = match error.get(ContextKind::PriorArg)? {
-        ContextValue::String(prior) => prior.clone(),
-        ContextValue::Strings(prior) => prior.join(" or "),
-        _ => return None,
-    };
+    let Some(ContextValue::String(prior)) = error.get(ContextKind::PriorArg) else { return None };
     let message = if prior == argument {
         format!("{argument} is given twice")
     } else {

@@ -57,6 +57,30 @@ fn a_session_has_the_name_of_the_agent_that_wrote_it() {
     assert_eq!(printed.matches("unverified").count(), 1);
 }
 
+/// Formats that any agent may have are no agents.
+#[test]
+fn readme_and_changelog_count_the_verified_agents() {
+    let doctor = TestEnv::new().json(["doctor"]);
+    let is_agent = |row: &&serde_json::Value| {
+        row["is_unverified"].is_null() && row["provider"] != "generic" && row["provider"] != "atif"
+    };
+    let agents: Vec<_> = doctor["providers"].list().iter().filter(is_agent).collect();
+    let aliases = agents.iter().filter(|row| !row["base"].is_null()).count();
+    let agents = agents.len();
+    let text = |name: &str| {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(name);
+        fs::read_to_string(path).expect("reads")
+    };
+    let (readme, changelog) = (text("README.md"), text("CHANGELOG.md"));
+    // README names seven before the link.
+    for said in [format!("[{} more](#agents)", agents - 7), format!("These are {agents} agents.")] {
+        assert!(readme.contains(&said), "{said}");
+    }
+    for said in [format!("the logs of {agents} agents"), format!("{aliases} of these agents")] {
+        assert!(changelog.contains(&said), "{said}");
+    }
+}
+
 /// A folder that was copied keeps the names by which its logs are known.
 #[test]
 fn a_named_folder_tells_whose_its_logs_are() {

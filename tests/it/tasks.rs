@@ -195,7 +195,8 @@ fn editors(agent: &mut Agent) {
         ["opencode", 2],
         ["opencode", 1],
         ["aider", 1],
-        ["qwen", 1]
+        ["qwen", 1],
+        ["codewhale", 1]
     ]);
     assert_eq!(edits["data"]["rows"], wanted);
 }
@@ -347,7 +348,7 @@ fn reviewer(agent: &mut Agent) {
 }
 
 fn failing(agent: &mut Agent) {
-    let by = json!({ "group_by": "session", "project": "harbor", "since": "2026-10-12", "until": "2026-11-01",
+    let by = json!({ "group_by": "session", "project": "harbor", "since": "2026-10-12", "until": "2026-10-30",
         "sort": "errors", "limit": 1 });
     let counted = agent.ask("session_stats", by);
     let worst = &items(&counted, "groups")[0];

@@ -302,3 +302,67 @@ pub fn put_back_database(database: &Path, copy: &Path, hash: u64) -> Result<(), 
         Err(error) => Err(format!("it cannot be written: {error}")),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::redact::{Redactor, UserRule};
+
+    const SESSION: &str = "ses_ea7f62808fffffeX7Gh9COlzBlDEM";
+
+    #[test]
+    fn a_database_that_changed_since_it_was_copied_stays_as_it_is() {
+        let dir = tempfile::tempdir().expect("tempdir");
+        let dir = dir.path().canonicalize().expect("there");
+        let database = dir.join("opencode.db");
+        let sample = concat!(env!("CARGO_MANIFEST_DIR"), "/../sample-sessions/opencode/opencode.db");
+        std::fs::copy(sample, &database).expect("copies");
+        let rule = UserRule { name: "topic".to_owned(), regex: "jitter".to_owned() };
+        let rules = ScrubRules {
+            redactor: Arc::new(Redactor::new(&[rule]).expect("a rule")),
+            kind: None,
+            aliases: Arc::default(),
+        };
+        let copy = dir.join("copy");
+        File::create(&copy).expect("creates");
+        copy_database(&database, &copy).expect("copies");
+        let hash = hash_database(&database).expect("reads");
+        assert_eq!(hash_database(&copy).expect("reads"), hash);
+
+        let key = format!("{}#{SESSION}", database.display());
+        let mut scrubbed = DatabaseCopy::open(&copy, &rules, &dir).expect("opens");
+        let (_, change) = scrubbed.scrub_session(&key, Provider::OpenCode).expect("reads");
+        let changes = [change.expect("a change")];
+        drop(scrubbed);
+        let scrubbed_hash = hash_database(&copy).expect("reads");
+        assert_ne!(scrubbed_hash, hash);
+
+        let write = |sql: &str| {
+            Connection::open(&database).and_then(|it| it.execute_batch(sql)).expect("writes");
+            hash_database(&database).expect("reads")
+        };
+        // A row of the session, also if the caller did not notice.
+        let other = write("UPDATE part SET time_updated = time_updated + 1");
+        for known in [hash, other] {
+            let failed = replace_rows(&database, known, &changes, |_| Ok(())).expect_err("fails");
+            assert_eq!(failed, "it changed while it was read");
+            assert_eq!(hash_database(&database).expect("reads"), other);
+        }
+        assert_eq!(write("UPDATE part SET time_updated = time_updated - 1"), hash);
+        // Without a backup nothing changes.
+        let failed = replace_rows(&database, hash, &changes, |_| Err("full".to_owned()));
+        assert_eq!(failed, Err("full".to_owned()));
+        assert_eq!(hash_database(&database).expect("reads"), hash);
+
+        let told = std::cell::Cell::new(0);
+        let done = replace_rows(&database, hash, &changes, |hash| {
+            told.set(hash);
+            Ok(())
+        });
+        assert_eq!(done, Ok(()));
+        assert_eq!(hash_database(&database).expect("reads"), scrubbed_hash);
+        assert_eq!(told.get(), scrubbed_hash);
+    }
+}

@@ -5,7 +5,6 @@ use std::collections::{HashMap, HashSet};
 use schemas::{EventType, Usage};
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::HEADS;
 use crate::provider::format::RecordOutcome;
 use crate::provider::shared::arguments::Arguments;
 use crate::provider::shared::chat;
@@ -15,6 +14,9 @@ use crate::provider::shared::identity::begin_identified_record;
 use crate::stream::{DecodedEvent, RecordAt, Stream, parse_micros};
 use crate::text::json::{JsonFields, LineItem, Parser, Value, string_value};
 use crate::text::render;
+
+/// The table of the last messages of subagents.
+pub(super) const HEADS: &str = "subagent_heads";
 
 /// Decodes the nodes of one session in order.
 #[derive(Default)]

@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 use schemas::Provider;
 use serde_json::Value as Json;
 
-use self::message::DevinDecoder;
+use self::message::{DevinDecoder, HEADS};
 use crate::provider::format::{
     AgentFolders, LogFormat, LogHead, LogReader, Platform, Quirks, RecordTally, SessionClaim,
 };
@@ -59,9 +59,6 @@ const STORE: &str = "devin";
 
 /// The table of messages.
 const MESSAGES: &str = "message_nodes";
-
-/// The table of the last messages of subagents.
-const HEADS: &str = "subagent_heads";
 
 const TABLES: SessionTables = SessionTables {
     agent: AGENT,

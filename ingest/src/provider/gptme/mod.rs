@@ -41,7 +41,13 @@ pub(super) const FORMAT: LogFormat = LogFormat {
     decoder_version: 1,
     roots: |places| vec![logs_folder(places)],
     sniff: claim_log,
-    quirks: Quirks { is_stored_elsewhere: Some(is_other_file), ..Quirks::NONE },
+    quirks: Quirks {
+        companions: Some(|log| {
+            if log.ends_with(CONVERSATION) { vec![log.with_file_name(CONFIG)] } else { Vec::new() }
+        }),
+        is_stored_elsewhere: Some(is_other_file),
+        ..Quirks::NONE
+    },
     reader: LogReader::Document(decode_log),
 };
 

@@ -135,8 +135,7 @@ impl NamedResponses {
         for span in records {
             parser.for_each_item(span.record_bytes(bytes), &mut |item| {
                 let LineItem::Object(event, _) = item else { return };
-                named.start =
-                    named.start.or_else(|| chat::parse_unzoned(event.text("timestamp")?));
+                named.start = named.start.or_else(|| chat::parse_unzoned(event.text("timestamp")?));
                 if let Some(id) = event.non_empty("llm_response_id") {
                     named.ids.insert(id.to_owned());
                 }

@@ -12,7 +12,7 @@ use std::collections::HashMap;
 use rusqlite::{Connection, OptionalExtension, Result, Row};
 use serde_json::{Map, Value as Json, json};
 
-use super::task::{TaskMessage, read_task};
+use super::task::{Task, TaskMessage, read_task};
 use crate::provider::shared::chat::parse_unzoned;
 use crate::provider::shared::database::cells::{
     cell_bytes, cell_integer, cell_text, read_table_names, select_cells,
@@ -160,14 +160,6 @@ fn read_document(connection: &Connection, id: &str) -> Result<Option<Vec<u8>>> {
 
 fn last_time(records: &[OrderedRecord]) -> Option<i64> {
     records.last().map(|record| record.time_us)
-}
-
-/// A task of a conversation.
-pub(super) struct Task {
-    /// The task that started this one. `None` for the conversation itself.
-    pub(super) parent: Option<String>,
-    pub(super) title: String,
-    pub(super) messages: Vec<TaskMessage>,
 }
 
 /// Reads the tasks of a conversation. If they do not fit into a document, the largest are left out.

@@ -10,8 +10,15 @@
 
 use serde_json::{Value as Json, json};
 
-use super::database::Task;
 use crate::provider::shared::protobuf::{WireMessage, struct_json};
+
+/// A task of a conversation.
+pub(super) struct Task {
+    /// The task that started this one. `None` for the conversation itself.
+    pub(super) parent: Option<String>,
+    pub(super) title: String,
+    pub(super) messages: Vec<TaskMessage>,
+}
 
 /// A message of a task.
 pub(super) struct TaskMessage {

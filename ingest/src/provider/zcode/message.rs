@@ -3,7 +3,6 @@
 use schemas::{EventType, Usage};
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::MESSAGES;
 use crate::provider::format::RecordOutcome;
 use crate::provider::shared::arguments::Arguments;
 use crate::provider::shared::chat;
@@ -12,6 +11,9 @@ use crate::provider::shared::identity::begin_identified_record;
 use crate::stream::{DecodedEvent, RecordAt, Stream};
 use crate::text::json::{JsonFields, Parser, Value, decode_embedded};
 use crate::text::render;
+
+/// The table of messages.
+pub(super) const MESSAGES: &str = "message";
 
 /// The kind of a message of the user that the user typed. Older ones have no kind.
 const TYPED: &str = "user_prompt";

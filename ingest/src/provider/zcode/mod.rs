@@ -20,7 +20,7 @@ use std::path::PathBuf;
 use schemas::Provider;
 use schemas::event::Relation;
 
-use self::message::ZcodeDecoder;
+use self::message::{MESSAGES, ZcodeDecoder};
 use crate::provider::format::{
     AgentFolders, LogFormat, LogHead, LogReader, Quirks, RecordTally, SessionClaim,
 };
@@ -46,9 +46,6 @@ const DATABASE: &str = "cli/db/db.sqlite";
 
 /// Value of `store` in the documents of these sessions.
 const STORE: &str = "zcode";
-
-/// The table of messages.
-const MESSAGES: &str = "message";
 
 const TABLES: SessionTables = SessionTables {
     agent: "ZCode",
