@@ -317,7 +317,8 @@ mod tests {
         let dir = tempfile::tempdir().expect("tempdir");
         let dir = dir.path().canonicalize().expect("there");
         let database = dir.join("opencode.db");
-        let sample = concat!(env!("CARGO_MANIFEST_DIR"), "/../sample-sessions/opencode/opencode.db");
+        let sample =
+            concat!(env!("CARGO_MANIFEST_DIR"), "/../sample-sessions/opencode/opencode.db");
         std::fs::copy(sample, &database).expect("copies");
         let rule = UserRule { name: "topic".to_owned(), regex: "jitter".to_owned() };
         let rules = ScrubRules {
