@@ -21,8 +21,7 @@ use schemas::{ErrorCode, ToolError};
 use serde::{Deserialize, Serialize};
 use tempfile::{NamedTempFile, TempPath};
 
-use super::database::check_database;
-use super::log_file::{LogFile, hash_file};
+use super::log_file::{LogFile, check_database, hash_file};
 use crate::files::leftovers::create_temporary;
 use crate::files::open_files::OpenFiles;
 use crate::update::write_lock::take_write_lock;

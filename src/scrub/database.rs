@@ -10,17 +10,14 @@ use ingest::scrub::{
 };
 use schemas::ToolError;
 
-use super::Preparation;
 use super::backup::BackupFolder;
-use super::log_file::check_file;
+use super::log_file::check_database;
+use super::preparation::Preparation;
 use crate::files::leftovers::create_temporary;
 use crate::files::open_files::OpenFiles;
 use store::StoreWriter;
 use tools::error::store_error;
 use tools::secrets::SecretLog;
-
-/// The ends of the names of the files that SQLite keeps next to a database.
-const SIDE_FILES: [&str; 2] = ["-wal", "-journal"];
 
 /// Logs by where they are.
 #[derive(Default)]
@@ -49,20 +46,6 @@ struct DatabasePlan<'l> {
     /// The sessions of these changes, in the same order.
     changed: Vec<(&'l SecretLog, ScrubbedLog)>,
     others: Vec<Preparation<'l>>,
-}
-
-/// Fails with the reason why a database must not be changed.
-pub(super) fn check_database(database: &Path, open: &OpenFiles) -> Result<(), String> {
-    check_file(database, open)?;
-    for end in SIDE_FILES {
-        let mut side_file = database.as_os_str().to_owned();
-        side_file.push(end);
-        let side_file = Path::new(&side_file);
-        if side_file.exists() {
-            check_file(side_file, open)?;
-        }
-    }
-    Ok(())
 }
 
 /// Shows what would be replaced in the sessions of a database.

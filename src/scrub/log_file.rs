@@ -11,6 +11,9 @@ use xxhash_rust::xxh3::Xxh3;
 use crate::files::open_files::{MIN_AGE, OpenFiles};
 use base::files::open_for_reading;
 
+/// The ends of the names of the files that SQLite keeps next to a database.
+const SIDE_FILES: [&str; 2] = ["-wal", "-journal"];
+
 /// A log as it was when it was opened.
 pub(super) struct LogFile {
     path: PathBuf,
@@ -83,13 +86,27 @@ impl LogFile {
 
 /// Fails with the reason why the file at `path` must not be changed. Does not open it: closing a database
 /// again would give up the locks of this process.
-pub(super) fn check_file(path: &Path, open: &OpenFiles) -> Result<(), String> {
+fn check_file(path: &Path, open: &OpenFiles) -> Result<(), String> {
     let found = fs::symlink_metadata(path).map_err(|error| describe_unreadable(&error))?;
     if found.is_symlink() {
         return Err("it is a symbolic link".to_owned());
     }
     check_owner(&found)?;
     check_use(&found, open)
+}
+
+/// Fails with the reason why a database must not be changed.
+pub(super) fn check_database(database: &Path, open: &OpenFiles) -> Result<(), String> {
+    check_file(database, open)?;
+    for end in SIDE_FILES {
+        let mut side_file = database.as_os_str().to_owned();
+        side_file.push(end);
+        let side_file = Path::new(&side_file);
+        if side_file.exists() {
+            check_file(side_file, open)?;
+        }
+    }
+    Ok(())
 }
 
 fn describe_unreadable(error: &io::Error) -> String {

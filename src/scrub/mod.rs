@@ -5,6 +5,7 @@
 mod backup;
 mod database;
 mod log_file;
+mod preparation;
 
 use std::collections::{BTreeMap, HashSet};
 use std::io::{Read as _, Seek as _, Write as _};
@@ -15,12 +16,12 @@ use ingest::redact::Redactor;
 use ingest::scrub::{ScrubOutcome, ScrubRules, ScrubbedLog, find_obstacle_to_rewriting, scrub_log};
 use schemas::{Provider, ToolError};
 use serde::Serialize;
-use tempfile::NamedTempFile;
 
 pub use self::backup::{BackupAction, BackupData, find_backup, forget_backup, restore_backup};
 use self::backup::{BackupFolder, PATIENCE};
 use self::database::{LogsByPlace, preview_database, scrub_database};
 use self::log_file::LogFile;
+use self::preparation::{Preparation, PreparedLog};
 use crate::files::leftovers::create_temporary;
 use crate::files::open_files::OpenFiles;
 use crate::update::write_lock::take_write_lock;
@@ -142,22 +143,6 @@ impl ScrubData {
 /// Returns the path of a log as it is shown.
 fn shown_path(log: &SecretLog, redactor: &Redactor) -> String {
     clean_text(&redactor.mask(&log.path, &mut <_>::default()))
-}
-
-/// A log and its new version, which is in the same folder under another name.
-struct PreparedLog<'l> {
-    log: &'l SecretLog,
-    file: LogFile,
-    new: NamedTempFile,
-    scrubbed: ScrubbedLog,
-}
-
-/// What came of a log before it is replaced.
-enum Preparation<'l> {
-    Ready(Box<PreparedLog<'l>>),
-    /// Nothing more is to be done: the log has no secret that can be replaced, or its database is changed.
-    Done(&'l SecretLog, ScrubbedLog),
-    LeftOut(&'l SecretLog, String),
 }
 
 /// Shows what would be replaced in these logs. Nothing is written but temporary files without names.

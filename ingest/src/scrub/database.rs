@@ -14,7 +14,7 @@ use rusqlite::{Connection, TransactionBehavior};
 use schemas::Provider;
 use xxhash_rust::xxh3::Xxh3;
 
-use super::{
+use super::log::{
     ANOTHER_SESSION, READ_OTHERWISE, Replacer, ScrubOutcome, ScrubRules, is_same_session, rewind,
 };
 use crate::discover::raw_log::find_candidate;
