@@ -2,10 +2,12 @@
 //!
 //! ```text
 //! log-backup/20261129-223015-4711/1-rollout-x.jsonl.bak   the log, byte for byte
+//! log-backup/20261129-223015-4711/2-opencode.db.bak       the database with its rows
 //! log-backup/20261129-223015-4711/index                   one line for each log, in the same order:
 //! {"file":"1-rollout-x.jsonl.bak","path":"/home/mira/..","bytes":7,"hash":"..","scrubbed_hash":".."}
 //! ```
 
+use std::collections::HashSet;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufRead as _, BufReader, Seek as _, Write as _};
 use std::path::{Path, PathBuf};
@@ -13,18 +15,19 @@ use std::sync::Mutex;
 use std::sync::PoisonError;
 use std::time::Duration;
 
+use ingest::scrub::{copy_database, hash_database, put_back_database};
 use jiff::Timestamp;
 use schemas::{ErrorCode, ToolError};
 use serde::{Deserialize, Serialize};
-use tempfile::NamedTempFile;
+use tempfile::{NamedTempFile, TempPath};
 
-use super::log_file::{LogFile, hash_file};
+use super::log_file::{LogFile, check_database, hash_file};
 use crate::files::leftovers::create_temporary;
 use crate::files::open_files::OpenFiles;
 use crate::update::write_lock::take_write_lock;
 use base::files::open_for_reading;
 use base::sanitize::clean_text;
-use store::{LOG_BACKUP_FOLDER, Store, Verify};
+use store::{LOG_BACKUP_FOLDER, Store, StoreWriter, Verify};
 use tools::error::{store_error, unusable_path};
 use tools::secrets::LogBackup;
 
@@ -48,6 +51,10 @@ struct BackupEntry {
     hash: String,
     /// Hash of the log without its secrets.
     scrubbed_hash: String,
+    /// The sessions in the file as the store knows them, if it is a database. The hashes are then those of its
+    /// rows.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    sessions: Vec<String>,
 }
 
 /// What a command does, or would do, with the backup.
@@ -102,42 +109,121 @@ impl BackupFolder {
     /// Copies a log into the folder. `new` is its version without secrets. When this returns, the copy
     /// is on the disk.
     pub(super) fn add(&self, log: &LogFile, new: &NamedTempFile) -> Result<(), ToolError> {
-        let mut index = self.index.lock().unwrap_or_else(PoisonError::into_inner);
-        let (index, count) = &mut *index;
-        *count += 1;
-        let name = log.path().file_name().unwrap_or_default().to_string_lossy();
-        let name: String = name.chars().take(MAX_NAME_CHARS).collect();
-        // The name must not be that of a log, which an ingest of the folder would read.
-        let file = format!("{count}-{name}.bak");
+        let file = self.next_name(log.path());
         let copy = self.dir.join(&file);
-        let mut write = || {
+        let write = || {
             let bytes = copy_log(log, &copy)?;
-            let entry = BackupEntry {
-                file: file.clone(),
+            self.write_entry(&BackupEntry {
+                file,
                 path: std::path::absolute(log.path())?,
                 bytes,
                 hash: format_hash(log.hash()),
                 scrubbed_hash: format_hash(hash_file(&mut new.reopen()?)?),
-            };
-            let mut line = serde_json::to_vec(&entry)?;
-            line.push(b'\n');
-            index.write_all(&line)?;
-            index.sync_all()?;
-            sync_folder(&self.dir)
+                sessions: Vec::new(),
+            })
         };
-        write().map_err(|error: io::Error| {
-            let what = format_args!(
-                "{error}. No log was replaced without a backup; check the free disk space"
-            );
-            unusable_path(&copy, what)
+        write().map_err(|error| unwritable_backup(&copy, &error))
+    }
+
+    /// Copies a database into the folder. The copy is removed again unless it is kept. In the answer an error
+    /// is the reason why the database cannot be copied.
+    pub(super) fn copy_database(
+        &self,
+        database: &Path,
+    ) -> Result<Result<DatabaseBackup, String>, ToolError> {
+        let file = self.next_name(database);
+        let place = self.dir.join(&file);
+        let created = create_private_file(&place).and_then(|_| TempPath::try_from_path(&place));
+        let copy = created.map_err(|error| unwritable_backup(&place, &error))?;
+        let copied = copy_database(database, &copy).and_then(|()| {
+            File::options().write(true).open(&copy)?.sync_all()?;
+            hash_database(&copy)
+        });
+        Ok(match copied {
+            Ok(hash) => Ok(DatabaseBackup { copy, file, database: database.to_owned(), hash }),
+            Err(error) => Err(format!("it cannot be copied: {error}")),
         })
+    }
+
+    /// The folder of this run.
+    pub(super) fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// Returns the name of the next copy.
+    fn next_name(&self, path: &Path) -> String {
+        let mut index = self.index.lock().unwrap_or_else(PoisonError::into_inner);
+        index.1 += 1;
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let name: String = name.chars().take(MAX_NAME_CHARS).collect();
+        // The name must not be that of a log, which an ingest of the folder would read.
+        format!("{}-{name}.bak", index.1)
+    }
+
+    fn write_entry(&self, entry: &BackupEntry) -> io::Result<()> {
+        let mut line = serde_json::to_vec(entry)?;
+        line.push(b'\n');
+        let mut index = self.index.lock().unwrap_or_else(PoisonError::into_inner);
+        index.0.write_all(&line)?;
+        index.0.sync_all()?;
+        sync_folder(&self.dir)
+    }
+}
+
+fn unwritable_backup(copy: &Path, error: &io::Error) -> ToolError {
+    let what =
+        format_args!("{error}. No log was replaced without a backup; check the free disk space");
+    unusable_path(copy, what)
+}
+
+/// The copy of a database in the folder of a run.
+pub(super) struct DatabaseBackup {
+    copy: TempPath,
+    file: String,
+    database: PathBuf,
+    hash: u64,
+}
+
+impl DatabaseBackup {
+    pub(super) fn path(&self) -> &Path {
+        &self.copy
+    }
+
+    /// Hash of the rows of the database.
+    pub(super) fn hash(&self) -> u64 {
+        self.hash
+    }
+
+    /// Keeps the copy. When this returns, it is on the disk. `sessions` are those that are about to change, and
+    /// `scrubbed_hash` is the hash of the database after that.
+    pub(super) fn keep(
+        self,
+        folder: &BackupFolder,
+        sessions: &HashSet<&str>,
+        scrubbed_hash: u64,
+    ) -> Result<(), ToolError> {
+        let place = self.copy.to_path_buf();
+        let write = || {
+            let entry = BackupEntry {
+                file: self.file,
+                path: std::path::absolute(self.database)?,
+                bytes: fs::metadata(&place)?.len(),
+                hash: format_hash(self.hash),
+                scrubbed_hash: format_hash(scrubbed_hash),
+                sessions: sessions.iter().map(|&session| session.to_owned()).collect(),
+            };
+            self.copy.keep()?;
+            folder.write_entry(&entry)
+        };
+        write().map_err(|error| unwritable_backup(&place, &error))
     }
 }
 
 impl Drop for BackupFolder {
     /// Removes the folder if no log was copied.
     fn drop(&mut self) {
-        if self.index.lock().unwrap_or_else(PoisonError::into_inner).1 == 0 {
+        let index = self.index.lock().unwrap_or_else(PoisonError::into_inner);
+        if index.0.metadata().is_ok_and(|index| index.len() == 0) {
             let _ = fs::remove_file(self.dir.join(INDEX));
             let _ = fs::remove_dir(&self.dir);
             if let Some(all) = self.dir.parent() {
@@ -271,6 +357,9 @@ pub fn restore_backup(store: &Store, is_done: bool) -> Result<BackupData, ToolEr
         for entry in run.entries {
             let copy = run.dir.join(&entry.file);
             let restore = || {
+                if !entry.sessions.is_empty() {
+                    return restore_database(&entry, &copy, &open, writer.as_ref());
+                }
                 let Some(log) = open_scrubbed(&entry, &open)? else { return Ok(false) };
                 let Some(writer) = &writer else { return Ok(true) };
                 let new = copy_backup(&entry, &copy, &log)?;
@@ -309,6 +398,33 @@ fn open_scrubbed(entry: &BackupEntry, open: &OpenFiles) -> Result<Option<LogFile
         return Err("it changed since its secrets were replaced".to_owned());
     }
     Ok(Some(log))
+}
+
+/// Makes a database again what it was before the secrets of its sessions were replaced, if there is a writer.
+/// False if it is that. An error is the reason why it stays as it is.
+fn restore_database(
+    entry: &BackupEntry,
+    copy: &Path,
+    open: &OpenFiles,
+    writer: Option<&StoreWriter>,
+) -> Result<bool, String> {
+    check_database(&entry.path, open)?;
+    let unreadable = |error: io::Error| format!("it cannot be read: {error}");
+    let scrubbed_hash = hash_database(&entry.path).map_err(unreadable)?;
+    let hash = format_hash(scrubbed_hash);
+    if hash == entry.hash {
+        return Ok(false);
+    }
+    if hash != entry.scrubbed_hash {
+        return Err("it changed since its secrets were replaced".to_owned());
+    }
+    if hash_database(copy).map(format_hash).ok().as_ref() != Some(&entry.hash) {
+        return Err("its backup is damaged".to_owned());
+    }
+    let Some(writer) = writer else { return Ok(true) };
+    let sessions: HashSet<&str> = entry.sessions.iter().map(String::as_str).collect();
+    writer.note_scrubbed_logs(&sessions, &[]).map_err(|error| store_error(error).message)?;
+    put_back_database(&entry.path, copy, scrubbed_hash).map(|()| true)
 }
 
 /// Copies a backup to the folder of its log.

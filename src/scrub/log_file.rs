@@ -11,6 +11,9 @@ use xxhash_rust::xxh3::Xxh3;
 use crate::files::open_files::{MIN_AGE, OpenFiles};
 use base::files::open_for_reading;
 
+/// The ends of the names of the files that SQLite keeps next to a database.
+const SIDE_FILES: [&str; 2] = ["-wal", "-journal"];
+
 /// A log as it was when it was opened.
 pub(super) struct LogFile {
     path: PathBuf,
@@ -22,14 +25,10 @@ pub(super) struct LogFile {
 impl LogFile {
     /// Opens the log at `path`. An error is the reason why it must not be replaced.
     pub(super) fn open(path: PathBuf, open: &OpenFiles) -> Result<Self, String> {
-        let found = fs::symlink_metadata(&path).map_err(|error| describe_unreadable(&error))?;
-        if found.is_symlink() {
-            return Err("it is a symbolic link".to_owned());
-        }
+        check_file(&path, open)?;
         let mut content = open_for_reading(&path).map_err(|error| describe_unreadable(&error))?;
         let metadata = content.metadata().map_err(|error| describe_unreadable(&error))?;
         check_owner(&metadata)?;
-        check_use(&metadata, open)?;
         let hash = hash_file(&mut content).map_err(|error| describe_unreadable(&error))?;
         Ok(Self { path, content, metadata, hash })
     }
@@ -83,6 +82,31 @@ impl LogFile {
         }
         Ok(())
     }
+}
+
+/// Fails with the reason why the file at `path` must not be changed. Does not open it: closing a database
+/// again would give up the locks of this process.
+fn check_file(path: &Path, open: &OpenFiles) -> Result<(), String> {
+    let found = fs::symlink_metadata(path).map_err(|error| describe_unreadable(&error))?;
+    if found.is_symlink() {
+        return Err("it is a symbolic link".to_owned());
+    }
+    check_owner(&found)?;
+    check_use(&found, open)
+}
+
+/// Fails with the reason why a database must not be changed.
+pub(super) fn check_database(database: &Path, open: &OpenFiles) -> Result<(), String> {
+    check_file(database, open)?;
+    for end in SIDE_FILES {
+        let mut side_file = database.as_os_str().to_owned();
+        side_file.push(end);
+        let side_file = Path::new(&side_file);
+        if side_file.exists() {
+            check_file(side_file, open)?;
+        }
+    }
+    Ok(())
 }
 
 fn describe_unreadable(error: &io::Error) -> String {

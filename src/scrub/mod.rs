@@ -1,9 +1,11 @@
-//! Replaces the secrets in the agents' own logs, after a backup of each, and appends to a log what another
+//! Replaces the secrets in the agents' own logs and databases, after a backup of each, and appends to a log what another
 //! machine has more of it. A kill at any time leaves the old log or the new one. Nothing else of this program
 //! changes the agents' logs, except that a backup is put back.
 
 mod backup;
+mod database;
 mod log_file;
+mod preparation;
 
 use std::collections::{BTreeMap, HashSet};
 use std::io::{Read as _, Seek as _, Write as _};
@@ -14,11 +16,12 @@ use ingest::redact::Redactor;
 use ingest::scrub::{ScrubOutcome, ScrubRules, ScrubbedLog, find_obstacle_to_rewriting, scrub_log};
 use schemas::{Provider, ToolError};
 use serde::Serialize;
-use tempfile::NamedTempFile;
 
 pub use self::backup::{BackupAction, BackupData, find_backup, forget_backup, restore_backup};
 use self::backup::{BackupFolder, PATIENCE};
+use self::database::{LogsByPlace, preview_database, scrub_database};
 use self::log_file::LogFile;
+use self::preparation::{Preparation, PreparedLog};
 use crate::files::leftovers::create_temporary;
 use crate::files::open_files::OpenFiles;
 use crate::update::write_lock::take_write_lock;
@@ -100,27 +103,46 @@ impl ScrubData {
             remaining: scrubbed.remaining,
         });
     }
+
+    /// Adds what came of a log. Returns it if it is yet to be replaced.
+    fn add_prepared<'l>(
+        &mut self,
+        prepared: Preparation<'l>,
+        redactor: &Redactor,
+    ) -> Option<PreparedLog<'l>> {
+        match prepared {
+            Preparation::Ready(ready) => return Some(*ready),
+            Preparation::Done(log, scrubbed) => self.add(log, redactor, scrubbed),
+            Preparation::LeftOut(log, reason) => self.leave_out(log, redactor, reason),
+        }
+        None
+    }
+
+    /// Adds what came of the sessions of a database. An error is the reason why all of them are left out.
+    fn add_sessions(
+        &mut self,
+        done: Result<Vec<Preparation<'_>>, String>,
+        sessions: &[&SecretLog],
+        redactor: &Redactor,
+    ) {
+        match done {
+            Ok(done) => {
+                for session in done {
+                    self.add_prepared(session, redactor);
+                }
+            }
+            Err(reason) => {
+                for session in sessions {
+                    self.leave_out(session, redactor, reason.as_str());
+                }
+            }
+        }
+    }
 }
 
 /// Returns the path of a log as it is shown.
 fn shown_path(log: &SecretLog, redactor: &Redactor) -> String {
     clean_text(&redactor.mask(&log.path, &mut <_>::default()))
-}
-
-/// A log and its new version, which is in the same folder under another name.
-struct PreparedLog<'l> {
-    log: &'l SecretLog,
-    file: LogFile,
-    new: NamedTempFile,
-    scrubbed: ScrubbedLog,
-}
-
-/// What came of a log before it is replaced.
-enum Preparation<'l> {
-    Ready(Box<PreparedLog<'l>>),
-    /// The log has no secret that can be replaced.
-    Unchanged(&'l SecretLog, ScrubbedLog),
-    LeftOut(&'l SecretLog, String),
 }
 
 /// Shows what would be replaced in these logs. Nothing is written but temporary files without names.
@@ -134,13 +156,14 @@ pub fn preview_scrub(
         kind: kind.map(str::to_owned),
         aliases: Arc::default(),
     };
-    let open = OpenFiles::find();
+    let places = LogsByPlace::new(logs);
     let mut data = ScrubData::default();
-    for prepared in prepare_logs(logs, &rules, &open, true) {
-        match prepared {
-            Preparation::Ready(prepared) => data.add(prepared.log, redactor, prepared.scrubbed),
-            Preparation::Unchanged(log, scrubbed) => data.add(log, redactor, scrubbed),
-            Preparation::LeftOut(log, reason) => data.leave_out(log, redactor, reason),
+    for (database, sessions) in &places.databases {
+        data.add_sessions(preview_database(database, sessions, &rules), sessions, redactor);
+    }
+    for prepared in prepare_logs(&places.files, &rules, &OpenFiles::find(), true) {
+        if let Some(ready) = data.add_prepared(prepared, redactor) {
+            data.add(ready.log, redactor, ready.scrubbed);
         }
     }
     Ok(data)
@@ -165,14 +188,15 @@ pub fn scrub_logs(
     };
     let mut data = ScrubData { is_done: true, ..ScrubData::default() };
     let backup = BackupFolder::create(store)?;
-    for batch in logs.chunks(LOGS_AT_A_TIME) {
+    let places = LogsByPlace::new(logs);
+    for (database, sessions) in &places.databases {
+        let done = scrub_database(database, sessions, &rules, &backup, &writer)?;
+        data.add_sessions(done, sessions, redactor);
+    }
+    for batch in places.files.chunks(LOGS_AT_A_TIME) {
         let mut ready = Vec::new();
         for prepared in prepare_logs(batch, &rules, &OpenFiles::find(), false) {
-            match prepared {
-                Preparation::Ready(prepared) => ready.push(prepared),
-                Preparation::Unchanged(log, scrubbed) => data.add(log, redactor, scrubbed),
-                Preparation::LeftOut(log, reason) => data.leave_out(log, redactor, reason),
-            }
+            ready.extend(data.add_prepared(prepared, redactor));
         }
         for prepared in &ready {
             backup.add(&prepared.file, &prepared.new)?;
@@ -186,7 +210,7 @@ pub fn scrub_logs(
         // Reading and copying took a while, in which an agent may have begun to write.
         let open = OpenFiles::find();
         for prepared in ready {
-            let PreparedLog { log, file, new, scrubbed } = *prepared;
+            let PreparedLog { log, file, new, scrubbed } = prepared;
             match file.replace(new, &open) {
                 Ok(()) => data.add(log, redactor, scrubbed),
                 Err(reason) => data.leave_out(log, redactor, reason),
@@ -194,6 +218,7 @@ pub fn scrub_logs(
         }
     }
     writer.unlock();
+    drop(backup);
     data.backup = find_backup(store);
     Ok(data)
 }
@@ -229,7 +254,7 @@ pub(crate) fn extend_log(
 
 /// Writes the new versions of logs next to them. A dry run gives each the folder for temporary files.
 fn prepare_logs<'l>(
-    logs: &'l [SecretLog],
+    logs: &[&'l SecretLog],
     rules: &ScrubRules,
     open: &OpenFiles,
     is_dry_run: bool,
@@ -241,7 +266,7 @@ fn prepare_logs<'l>(
         });
         Ok::<_, std::convert::Infallible>(prepared.collect::<Vec<_>>())
     };
-    let numbered: Vec<(usize, &SecretLog)> = logs.iter().enumerate().collect();
+    let numbered: Vec<(usize, &SecretLog)> = logs.iter().copied().enumerate().collect();
     let Ok(parts) = in_parallel(&numbered, 1, prepare);
     let mut prepared: Vec<_> = parts.into_iter().flatten().collect();
     prepared.sort_by_key(|(at, _)| *at);
@@ -268,7 +293,7 @@ fn prepare_log<'l>(
     match outcome.map_err(|error| format!("it cannot be read or rewritten: {error}"))? {
         ScrubOutcome::LeftOut(reason) => Err(reason.to_owned()),
         ScrubOutcome::Scrubbed(scrubbed) if scrubbed.replaced.is_empty() => {
-            Ok(Preparation::Unchanged(log, scrubbed))
+            Ok(Preparation::Done(log, scrubbed))
         }
         ScrubOutcome::Scrubbed(scrubbed) => {
             Ok(Preparation::Ready(Box::new(PreparedLog { log, file, new, scrubbed })))

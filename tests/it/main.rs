@@ -90,6 +90,7 @@ mod samples;
 #[cfg(unix)]
 mod screens;
 mod scrub;
+mod scrub_databases;
 mod secrets;
 #[cfg(unix)]
 mod shell_completion;

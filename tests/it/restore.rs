@@ -479,7 +479,7 @@ fn a_session_that_was_deleted_from_a_database_has_no_log() {
 }
 
 /// The databases of the samples, at the places of their agents, and the tables of their sessions.
-const DATABASES: [(&str, &str, &[&str]); 5] = [
+pub(crate) const DATABASES: [(&str, &str, &[&str]); 8] = [
     (
         "opencode/opencode.db",
         "opencode.db",
@@ -488,6 +488,9 @@ const DATABASES: [(&str, &str, &[&str]); 5] = [
     ("goose/sessions/sessions.db", "goose/sessions/sessions.db", &["messages", "sessions"]),
     ("crush/crush.db", "crush.db", &["messages", "sessions"]),
     ("zed/threads/threads.db", "threads/threads.db", &["threads"]),
+    ("zcode/cli/db/db.sqlite", "cli/db/db.sqlite", &["part", "message", "session"]),
+    ("devin/cli/sessions.db", "cli/sessions.db", &["message_nodes", "subagent_heads", "sessions"]),
+    ("forge/.forge.db", ".forge.db", &["conversations"]),
     (
         "cursoride/globalStorage/state.vscdb",
         "globalStorage/state.vscdb",
@@ -496,7 +499,7 @@ const DATABASES: [(&str, &str, &[&str]); 5] = [
 ];
 
 /// All cells of all tables of a database, in no order.
-fn rows_of(place: &Path) -> BTreeMap<String, Vec<String>> {
+pub(crate) fn rows_of(place: &Path) -> BTreeMap<String, Vec<String>> {
     let database = rusqlite::Connection::open(place).expect("opens");
     let names = "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'";
     let mut names = database.prepare(names).expect("prepares");
@@ -544,6 +547,11 @@ fn sessions_of_databases_come_back_row_by_row() {
             // A draft is not a session.
             let draft = "DELETE FROM cursorDiskKV WHERE key LIKE '%:00000000-%'";
             database.execute_batch(draft).expect("changes");
+        }
+        if name == ".forge.db" {
+            // Nor is a conversation that has not begun.
+            let empty = "DELETE FROM conversations WHERE ifnull(context, '') = ''";
+            database.execute_batch(empty).expect("changes");
         }
         env.ingest("home");
         let (before, logs) = (content(&env), rows_of(&place));

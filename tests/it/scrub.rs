@@ -13,21 +13,21 @@ use crate::env::{Random, TestEnv};
 use crate::lake::{machine, pull, push};
 use crate::log::claude_record;
 
-const MASK: &str = "[REDACTED:github_token]";
+pub(crate) const MASK: &str = "[REDACTED:github_token]";
 
-fn token() -> String {
+pub(crate) fn token() -> String {
     format!("ghp_{}", "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8")
 }
 
 /// Gives a file a time at which no agent writes any more.
-fn make_old(path: &Path) {
+pub(crate) fn make_old(path: &Path) {
     let file = File::options().write(true).open(path).expect("opens");
     let hour = Duration::from_secs(3600);
     file.set_modified(SystemTime::now() - hour).expect("sets the time");
 }
 
 /// Runs the command, which must not print the token, and returns its answer.
-fn scrub(env: &TestEnv, args: &[&str], code: i32) -> Value {
+pub(crate) fn scrub(env: &TestEnv, args: &[&str], code: i32) -> Value {
     let ran = env.run([&["secrets", "--scrub", "--json"], args].concat()).exits(code);
     ran.stdout.lacks("ghp_a1");
     serde_json::from_str(&ran.stdout).expect("JSON")
@@ -35,7 +35,7 @@ fn scrub(env: &TestEnv, args: &[&str], code: i32) -> Value {
 
 /// Everything that the store has of events but their places in the logs, and of sessions but the
 /// number of masked secrets.
-fn content(env: &TestEnv) -> Value {
+pub(crate) fn content(env: &TestEnv) -> Value {
     let events = "SELECT * EXCLUDE (source_offset, source_length) FROM events ORDER BY session_id, event_index";
     let events = if env.run(["query", "--quiet", events]).code > 1 {
         "SELECT * FROM events ORDER BY session_id, event_index"
@@ -415,7 +415,7 @@ fn a_kill_leaves_the_old_log_or_the_new_one() {
 }
 
 /// The files in a folder, at any depth.
-fn walk(dir: &Path) -> Vec<PathBuf> {
+pub(crate) fn walk(dir: &Path) -> Vec<PathBuf> {
     let mut files = Vec::new();
     for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
         let path = entry.path();

@@ -142,7 +142,7 @@ impl StoreWriter {
 
         let rows = self.before.read_rows()?.into_iter();
         let sessions = rows.map(|row| (row.session_id.clone(), Arc::clone(row))).collect();
-        Ok(Known { sources, sessions, imported })
+        Ok(Known { sources, sessions, imported, aliases: Arc::clone(&self.aliases) })
     }
 
     /// Releases the lock, and frees the snapshots in a thread.

@@ -3,7 +3,7 @@
 mod folder_walk;
 mod log_head;
 pub(crate) mod presence;
-mod raw_log;
+pub(crate) mod raw_log;
 mod reach;
 mod real_path;
 pub mod sniff;

@@ -84,7 +84,7 @@ pub fn is_log_file(key: &str) -> bool {
 }
 
 /// Returns the file or the part of a database that holds the log known as `key`.
-fn find_candidate(key: &str) -> io::Result<LogCandidate> {
+pub(crate) fn find_candidate(key: &str) -> io::Result<LogCandidate> {
     let source = Path::new(shared_database(key).unwrap_or(key));
     if let Some(assembly) = assemblies().find(|assembly| assembly.has_source(source)) {
         let container = Container::Assembled(assembly);

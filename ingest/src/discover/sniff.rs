@@ -98,7 +98,7 @@ pub(crate) fn sniff_open_file(
 }
 
 /// Examines a log whose whole content is known.
-fn sniff_content(
+pub(crate) fn sniff_content(
     file: &LogCandidate,
     content: &[u8],
     redactor: Option<&Redactor>,

@@ -39,7 +39,7 @@ use self::relatives::{MovedLogs, NewLogs, plan_gone_log, recorded_claim, schedul
 pub use self::run_plan::Plan;
 use crate::discover::Discovery;
 use crate::discover::presence::{find_candidate, is_gone};
-use crate::discover::sniff::{ClaimedLog, Sniffed, SniffedFiles, sniff, sniff_all};
+use crate::discover::sniff::{ClaimedLog, Sniffed, SniffedFiles, sniff_all};
 use crate::provider::is_sidecar;
 use crate::redact::Redactor;
 use crate::source::candidate::LogCandidate;
@@ -159,7 +159,7 @@ impl Plan {
     ) -> Option<(LogCandidate, Successor)> {
         let is_same = Content::open(&file)
             .and_then(|mut content| Fingerprint::is_unchanged(&mut content, row));
-        match is_same.and_then(|is_same| Ok((is_same, sniff(&file, rules.redactor)?))) {
+        match is_same.and_then(|is_same| Ok((is_same, known.sniff(&file, rules.redactor)?))) {
             // The log has named itself since, or begins as another agent's logs do.
             Ok((is_same, Sniffed::Log(claim))) if is_of_another(&claim, row, known) => {
                 let is_same_log = is_same && row.consumed > 0;
@@ -291,7 +291,7 @@ impl Plan {
                 && !self.has_kept_unrecognised(row);
         }
 
-        let claim = match sniff(&file, rules.redactor) {
+        let claim = match known.sniff(&file, rules.redactor) {
             Ok(Sniffed::Log(claim)) => Some(claim),
             Ok(Sniffed::Empty | Sniffed::Unknown(_)) => {
                 known.session_of(row).and_then(|session| recorded_claim(row, session))
@@ -314,7 +314,10 @@ impl Plan {
     ) -> Vec<Vec<ClaimedLog>> {
         let mut claims = Vec::new();
         let mut unknown = Vec::new();
-        for SniffedFiles { logs, others } in sniff_all(files, rules.redactor) {
+        for SniffedFiles { mut logs, others } in sniff_all(files, rules.redactor) {
+            for log in &mut logs {
+                log.claim.resolve_records(&known.aliases);
+            }
             claims.push(logs);
             for (file, sniffed) in others {
                 match sniffed {

@@ -1,14 +1,18 @@
 //! What a plan is made of: the rows that the store has, the changes, and the work.
 
 use std::collections::HashMap;
+use std::io;
 use std::sync::Arc;
 
 use schemas::event::Relation;
 use schemas::session::{SessionRow, SourceRow};
 
+use crate::discover::sniff::{Sniffed, sniff};
 use crate::provider::format::SessionClaim;
+use crate::redact::Redactor;
 use crate::redact::columns::is_masked_path;
 use crate::source::candidate::LogCandidate;
+use crate::stream::RecordAliases;
 
 /// The rows in the store: the latest row of every file (without decoder state) and session.
 #[derive(Debug, Default, Clone)]
@@ -19,9 +23,24 @@ pub struct Known {
     pub sessions: HashMap<String, Arc<SessionRow>>,
     /// The rows of the sources of sessions of other machines, which have no file.
     pub imported: Vec<SourceRow>,
+    /// The identities that records had before their secrets were replaced in the logs.
+    pub aliases: Arc<RecordAliases>,
 }
 
 impl Known {
+    /// Examines the beginning of a log. Its first records are identified as they were at first.
+    pub(super) fn sniff(
+        &self,
+        file: &LogCandidate,
+        redactor: Option<&Redactor>,
+    ) -> io::Result<Sniffed> {
+        let mut sniffed = sniff(file, redactor)?;
+        if let Sniffed::Log(claim) = &mut sniffed {
+            claim.resolve_records(&self.aliases);
+        }
+        Ok(sniffed)
+    }
+
     /// Returns the session whose log is this file. `None` if the file has no known session, or if
     /// that session has moved to another file.
     pub(crate) fn session_of(&self, row: &SourceRow) -> Option<&Arc<SessionRow>> {

@@ -12,7 +12,7 @@ use crate::provider::shared::machine_text::MachineText;
 use crate::redact::Redactor;
 use crate::redact::columns::mask_id;
 use crate::source::assembly::Assembly;
-use crate::stream::{RecordAt, Stream};
+use crate::stream::{RecordAliases, RecordAt, Stream};
 use crate::text::json::Value;
 
 /// A provider's log format: where logs are, how to recognize one, and how to read it.
@@ -333,6 +333,12 @@ impl SessionClaim {
             },
             None => self,
         }
+    }
+
+    /// Identifies the first records as they were before their secrets were replaced in the log.
+    pub(crate) fn resolve_records(&mut self, aliases: &RecordAliases) {
+        self.first_record = self.first_record.map(|identity| aliases.resolve(identity));
+        self.first_response = self.first_response.map(|identity| aliases.resolve(identity));
     }
 
     /// Returns the claim with its ids cleaned and redacted, as rows hold them. No log is an earlier

@@ -4,6 +4,7 @@ use std::io::{self, Read as _};
 
 use rusqlite::types::Value;
 use serde_json::Value as Json;
+use xxhash_rust::xxh3::xxh3_64;
 
 use super::document::{CellKind, invalid_data};
 use crate::source::container::MAX_DOCUMENT_BYTES;
@@ -35,6 +36,14 @@ pub(super) fn encode(value: Value, is_text_only: bool) -> io::Result<(Json, Opti
     })
 }
 
+/// Writes a cell in which secrets are searched, and which is compared. Bytes without text are written as
+/// their hash.
+pub(super) fn encode_legible(value: Value) -> io::Result<(Json, Option<CellKind>)> {
+    let Value::Blob(bytes) = &value else { return encode(value, true) };
+    let hash = format!("{:016x}", xxh3_64(bytes));
+    Ok(encode(value, true).unwrap_or_else(|_| (hash.into(), Some(CellKind::Hash))))
+}
+
 /// Returns the text of compressed bytes. `None` if they are not compressed text.
 fn unpack_text(bytes: &[u8]) -> Option<String> {
     if !bytes.starts_with(&ZSTD_START) {
@@ -59,6 +68,7 @@ pub(super) fn decode(cell: &Json, kind: Option<CellKind>) -> io::Result<Value> {
             CellKind::Utf8 => Value::Blob(text.as_bytes().to_vec()),
             CellKind::Zstd => Value::Blob(zstd::bulk::compress(text.as_bytes(), LEVEL)?),
             CellKind::Hex => Value::Blob(decode_hex(text).ok_or_else(invalid)?),
+            CellKind::Hash => return Err(invalid()),
         },
         _ => return Err(invalid()),
     })

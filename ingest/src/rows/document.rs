@@ -12,7 +12,7 @@ pub(super) const VERSION: u32 = 1;
 
 /// The document.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct RowDocument {
+pub(crate) struct RowDocument {
     pub(super) version: u32,
     pub(super) tables: Vec<TableRows>,
 }
@@ -47,6 +47,8 @@ pub(super) enum CellKind {
     Zstd,
     /// Other bytes.
     Hex,
+    /// The hash of other bytes, which are not in the document.
+    Hash,
 }
 
 /// A row with the values of its columns.

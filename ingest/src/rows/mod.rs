@@ -1,4 +1,5 @@
-//! The rows of a session in the database of its agent, as a document from which they can be put back.
+//! The rows of a session in the database of its agent, as a document from which they can be put back, and
+//! by which their cells are replaced.
 //! Unlike the document that a decoder reads, it has every cell.
 //!
 //! ```text
@@ -16,7 +17,14 @@ mod cell;
 mod document;
 mod put_back;
 mod read;
+mod replace;
 mod session_tables;
 
+pub(crate) use self::document::RowDocument;
+pub(crate) use self::put_back::connect_for_writing;
 pub use self::put_back::{put_back_rows, roll_back};
 pub use self::read::{has_rows, make_text_only, read_rows};
+pub(crate) use self::replace::{
+    CellChange, find_changed_cells, hash_rows, read_legible_rows, replace_cells,
+};
+pub(crate) use self::session_tables::{SessionTables, find_session, quoted};

@@ -43,7 +43,7 @@ pub fn put_back_rows(key: &str, document: &[u8]) -> Result<(), String> {
     let failed = |error: rusqlite::Error| {
         format!("its database cannot be written: {error}. End {agent}, then run the command again")
     };
-    let mut connection = connect(&database).map_err(failed)?;
+    let mut connection = connect_for_writing(&database).map_err(failed)?;
     let behavior = TransactionBehavior::Exclusive;
     let transaction = connection.transaction_with_behavior(behavior).map_err(failed)?;
     // Rows may name others that come later.
@@ -85,12 +85,12 @@ pub fn put_back_rows(key: &str, document: &[u8]) -> Result<(), String> {
 /// The caller makes sure that no process has it open.
 pub fn roll_back(database: &Path) {
     // What fails here is named when the database is used.
-    let _ =
-        connect(database).and_then(|connection| connection.execute_batch("PRAGMA schema_version"));
+    let _ = connect_for_writing(database)
+        .and_then(|connection| connection.execute_batch("PRAGMA schema_version"));
 }
 
 /// Opens a database that exists for writing.
-fn connect(database: &Path) -> rusqlite::Result<Connection> {
+pub(crate) fn connect_for_writing(database: &Path) -> rusqlite::Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(database, flags)?;
     connection.busy_timeout(MAX_LOCK_WAIT)?;

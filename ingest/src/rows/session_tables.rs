@@ -15,7 +15,8 @@ use crate::source::container::MAX_DOCUMENT_BYTES;
 pub(super) const SESSION_COLUMN: &str = "session_id";
 
 /// The tables with the rows of a session.
-pub(super) struct SessionTables {
+#[derive(Debug)]
+pub(crate) struct SessionTables {
     /// The name of the assembly that reads the sessions of the database.
     assembly: &'static str,
     /// The name of the program that keeps the database.
@@ -66,6 +67,27 @@ const ALL_TABLES: &[SessionTables] = &[
         values: None,
     },
     SessionTables {
+        assembly: "ZCode database",
+        agent: "ZCode",
+        sessions: &[("session", "id")],
+        shared: &[],
+        values: None,
+    },
+    SessionTables {
+        assembly: "Devin database",
+        agent: "Devin",
+        sessions: &[("sessions", "id")],
+        shared: &[],
+        values: None,
+    },
+    SessionTables {
+        assembly: "Forge database",
+        agent: "Forge",
+        sessions: &[("conversations", "conversation_id")],
+        shared: &[],
+        values: None,
+    },
+    SessionTables {
         assembly: "Cursor database",
         agent: "Cursor",
         sessions: &[("composerHeaders", "composerId")],
@@ -79,6 +101,7 @@ const ALL_TABLES: &[SessionTables] = &[
 ];
 
 /// The rows of a session in a table.
+#[derive(Debug, Clone, PartialEq)]
 pub(super) struct FoundTable {
     pub(super) name: String,
     pub(super) is_shared: bool,
@@ -87,7 +110,7 @@ pub(super) struct FoundTable {
 
 /// Returns the tables, the database and the id of the session that the store knows as `key`. `None` if it
 /// is not in a database whose tables are known.
-pub(super) fn find_session(key: &str) -> Option<(&'static SessionTables, PathBuf, String)> {
+pub(crate) fn find_session(key: &str) -> Option<(&'static SessionTables, PathBuf, String)> {
     let (database, id) = split_session_path(Path::new(key))?;
     tables_of(&database).map(|tables| (tables, database, id))
 }
@@ -203,7 +226,13 @@ impl RowReader<'_> {
     fn read(&mut self, table: &str, condition: &str, keys: &[&str]) -> Result<Option<FoundTable>> {
         let columns = column_names(self.connection, table)?;
         let cells: Vec<String> = columns.iter().map(|name| quoted(name)).collect();
-        let sql = format!("SELECT {} FROM {} WHERE {condition}", cells.join(", "), quoted(table));
+        let table_name = quoted(table);
+        // In the order in which they were added, whichever index finds them.
+        let has_numbers =
+            self.connection.prepare(&format!("SELECT rowid FROM {table_name} LIMIT 0")).is_ok();
+        let order = if has_numbers { " ORDER BY rowid" } else { "" };
+        let cells = cells.join(", ");
+        let sql = format!("SELECT {cells} FROM {table_name} WHERE ({condition}){order}");
         let mut statement = self.connection.prepare(&sql)?;
         let mut found = statement.query(rusqlite::params_from_iter(keys))?;
         let mut rows = Vec::new();
@@ -234,6 +263,6 @@ pub(super) fn column_names(connection: &Connection, table: &str) -> Result<Vec<S
 }
 
 /// Returns a name as SQL.
-pub(super) fn quoted(name: &str) -> String {
+pub(crate) fn quoted(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }

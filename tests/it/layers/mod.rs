@@ -113,6 +113,7 @@ fn foreign_crates_are_used_where_the_map_says() {
             &[
                 "ingest::provider",
                 "ingest::rows",
+                "ingest::scrub::database",
                 "store::archive",
                 "store::catalog",
                 "store::disk",

@@ -85,7 +85,7 @@ fn decode_log(bytes: &[u8], out: &mut Stream, tally: &mut RecordTally) {
     });
     let mut ids = ContentIds::default();
     document::for_each_record(bytes, &session.records, out, tally, &mut |message, raw, at, out| {
-        let id = ids.next(raw);
+        let id = ids.next(raw, out);
         decode_message(message, (&id, raw), start.take(), at, out)
     });
 }

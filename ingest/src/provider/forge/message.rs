@@ -35,7 +35,7 @@ impl ForgeDecoder {
         let message = record.object("message").unwrap_or(record);
         let text = message.object("text");
         let time = text.and_then(|text| parse_micros(text.text("timestamp")));
-        out.begin_message(Some(&self.ids.next(raw)));
+        out.begin_message(Some(&self.ids.next(raw, out)));
         out.begin_record_by_content(at, raw, time.or(self.start));
         self.start = None;
         self.text.clear();

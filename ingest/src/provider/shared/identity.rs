@@ -32,9 +32,10 @@ pub(crate) fn begin_identified_record(
 pub(crate) struct ContentIds(HashMap<u64, u32>);
 
 impl ContentIds {
-    /// Returns the id of the next message with these bytes.
-    pub(crate) fn next(&mut self, raw: &[u8]) -> String {
-        let hash = xxhash_rust::xxh3::xxh3_64(raw);
+    /// Returns the id of the next message with these bytes, or with those that it had before its secrets
+    /// were replaced in the log.
+    pub(crate) fn next(&mut self, raw: &[u8], out: &Stream) -> String {
+        let hash = out.aliases.resolve(xxhash_rust::xxh3::xxh3_64(raw) | 1);
         let count = self.0.entry(hash).or_default();
         *count += 1;
         format!("{hash} {count}")

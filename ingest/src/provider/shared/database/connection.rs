@@ -11,6 +11,9 @@ use rusqlite::{Connection, OpenFlags, Result};
 use super::wal::find_log_defect;
 use crate::source::panics::catch_panic;
 
+/// The name of SQLite's access to files without locks.
+const VFS_WITHOUT_LOCKS: &str = if cfg!(windows) { "win32-none" } else { "unix-none" };
+
 /// Maximum wait for a lock that the agent holds.
 const MAX_LOCK_WAIT: Duration = Duration::from_secs(5);
 
@@ -91,11 +94,23 @@ fn connect_read_only(db: &Path, parameters: &str) -> Result<Connection> {
     Ok(connection)
 }
 
+/// Connects to a private copy of a database for writing, without locks: the copy may be locked as a
+/// temporary file.
+pub(crate) fn connect_private_copy(copy: &Path) -> Result<Connection> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
+        | OpenFlags::SQLITE_OPEN_URI
+        | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let uri = sqlite_uri(copy, &format!("vfs={VFS_WITHOUT_LOCKS}"));
+    let connection = Connection::open_with_flags(uri, flags)?;
+    // A write-ahead log needs no shared index then, which there is not without locks.
+    connection.pragma_update(None, "locking_mode", "exclusive")?;
+    Ok(connection)
+}
+
 /// Connects without locks and with the log's index in memory. The log stays as it is: closing the
 /// connection writes nothing of the log into the database.
 fn connect_without_locks(db: &Path) -> Result<Connection> {
-    let vfs_without_locks = if cfg!(windows) { "win32-none" } else { "unix-none" };
-    let connection = connect_read_only(db, &format!("mode=ro&vfs={vfs_without_locks}"))?;
+    let connection = connect_read_only(db, &format!("mode=ro&vfs={VFS_WITHOUT_LOCKS}"))?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
     connection.pragma_update(None, "locking_mode", "exclusive")?;
     Ok(connection)
