@@ -14,6 +14,9 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 use super::database::Database;
 use crate::error::StoreError;
 
+/// Records with their ids, in the order of these.
+type Records = Vec<(i64, Vec<u8>)>;
+
 /// Number of bytes of a checksum.
 const CHECK_BYTES: usize = 8;
 
@@ -25,11 +28,7 @@ impl Database {
     }
 
     /// Returns the records with these ids, in their order.
-    pub(crate) fn read_records(
-        &self,
-        table: &str,
-        ids: Range<i64>,
-    ) -> Result<Vec<(i64, Vec<u8>)>, StoreError> {
+    pub(crate) fn read_records(&self, table: &str, ids: Range<i64>) -> Result<Records, StoreError> {
         let [records] = self.read_together([(table, ids)])?;
         Ok(records)
     }
@@ -39,7 +38,7 @@ impl Database {
     pub(crate) fn read_together<const TABLES: usize>(
         &self,
         wanted: [(&str, Range<i64>); TABLES],
-    ) -> Result<[Vec<(i64, Vec<u8>)>; TABLES], StoreError> {
+    ) -> Result<[Records; TABLES], StoreError> {
         let mut all = [const { Vec::new() }; TABLES];
         let mut connection = self.lock();
         let transaction = connection.transaction().map_err(|error| self.error(error))?;
@@ -112,7 +111,7 @@ fn find_records(
     connection: &Connection,
     table: &str,
     ids: Range<i64>,
-) -> rusqlite::Result<Vec<(i64, Vec<u8>)>> {
+) -> rusqlite::Result<Records> {
     let sql = format!("SELECT id, record FROM {table} WHERE id >= ?1 AND id < ?2 ORDER BY id");
     let mut query = connection.prepare(&sql)?;
     let rows = query.query_map([ids.start, ids.end], |row| Ok((row.get(0)?, row.get(1)?)))?;
