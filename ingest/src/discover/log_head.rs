@@ -3,28 +3,32 @@
 use std::io;
 use std::path::Path;
 
-use serde::de::{Deserializer, MapAccess, Visitor};
-
 use crate::provider::FORMATS;
 use crate::provider::format::LogHead;
-use crate::provider::shared::document::{ListSeed, first_elements};
+use crate::provider::shared::document::first_elements;
 use crate::source::candidate::{Container, LogCandidate};
 use crate::source::line_source::LineSource;
 use crate::source::lines::{LogLine, LogLines, MAX_LINE_BYTES, SMALL_CHUNK_BYTES, fitting_chunk};
 use crate::text::json::legible_json;
+use crate::text::mend::{members, split_field};
 
 /// Maximum number of objects examined. Objects that name a session are at the top, and the first
 /// response of the model is mostly among these.
 const MAX_OBJECTS: usize = 24;
 
-/// Maximum number of lines examined in a document that gives no objects.
+/// Maximum number of lines examined in a file that gives no objects and does not begin as a document.
 const MAX_LINES: usize = 2000;
 
 /// Name of the list of messages at the top of a document.
 const MESSAGES_KEY: &str = "messages";
 
-/// Maximum number of bytes examined at the beginning of a document over several lines.
-const MAX_DOCUMENT_BYTES: usize = 64 << 10;
+/// Maximum number of bytes examined at the beginning of a document over several lines. Some describe
+/// all tools of an agent before the session.
+const MAX_DOCUMENT_BYTES: usize = 1 << 20;
+
+/// Number of lines of an assembled document that are examined whatever their length: the fields of the
+/// session and the first message.
+const ASSEMBLED_LINES: usize = 2;
 
 /// Returns the first objects on the lines of a file, as many as a claim needs, or the top-level
 /// fields of a document over several lines. `None` if the file is blank.
@@ -46,6 +50,7 @@ fn read_head_until(
     let name = file.path.to_str();
     let path = name.map_or(&*file.path, |name| Path::new(Container::of_name(name).1));
 
+    let is_assembled = matches!(file.container, Container::Assembled(_));
     let mut objects = Vec::new();
     let mut beginning = Vec::new();
     let mut line_count = 0;
@@ -54,9 +59,9 @@ fn read_head_until(
     let mut is_complete = false;
     // A single object may be a document.
     while !(is_complete && objects.len() > 1)
-        && line_count < MAX_LINES
+        && (line_count < MAX_LINES || is_document)
         && objects.len() < MAX_OBJECTS
-        && beginning.len() < MAX_DOCUMENT_BYTES
+        && (beginning.len() < MAX_DOCUMENT_BYTES || is_assembled && line_count < ASSEMBLED_LINES)
     {
         let Some(line) = lines.next_line()? else { break };
         line_count += 1;
@@ -64,10 +69,10 @@ fn read_head_until(
         | LogLine::Tail { bytes, .. }
         | LogLine::Oversized { head: bytes, .. }) = line;
         is_blank &= bytes.iter().all(u8::is_ascii_whitespace);
-        if beginning.len() < MAX_DOCUMENT_BYTES {
-            beginning.extend_from_slice(&bytes[..bytes.len().min(MAX_DOCUMENT_BYTES)]);
-            beginning.push(b'\n');
-        }
+        let is_whole = is_assembled && line_count <= ASSEMBLED_LINES;
+        let limit = if is_whole { bytes.len() } else { bytes.len().min(MAX_DOCUMENT_BYTES) };
+        beginning.extend_from_slice(&bytes[..limit]);
+        beginning.push(b'\n');
 
         let text = legible_json(bytes);
         // In a document over several lines, or in a list, no line is a record.
@@ -106,42 +111,36 @@ fn is_claim_complete(record: &serde_json::Value) -> bool {
         .any(|is_claim_complete| is_claim_complete(record))
 }
 
-/// Returns the scalar fields at the top of a document that may be cut anywhere, and its first
-/// message.
+/// Returns the fields at the top of a document that may be cut anywhere, and of its messages the first
+/// one. An object that is cut has the fields before the cut, any other value is null.
 fn parse_top_fields(text: &str) -> Option<serde_json::Map<String, serde_json::Value>> {
-    struct Top<'m>(&'m mut serde_json::Map<String, serde_json::Value>);
+    let text = text.trim_start();
+    let mut fields = serde_json::Map::new();
+    for (key, value) in members(text).filter_map(split_field) {
+        let value = if key == MESSAGES_KEY {
+            let first = members(value).next().and_then(|first| serde_json::from_str(first).ok());
+            first.map_or(serde_json::Value::Null, |first: serde_json::Value| vec![first].into())
+        } else {
+            serde_json::from_str(value).unwrap_or_else(|_| fields_before_cut(value))
+        };
+        // The key alone is useful even if its value is cut.
+        fields.insert(key, value);
+    }
+    (text.starts_with('{') && !fields.is_empty()).then_some(fields)
+}
 
-    impl<'de> Visitor<'de> for Top<'_> {
-        type Value = ();
-
-        fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-            f.write_str("an object")
-        }
-
-        fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
-            while let Some(key) = map.next_key::<String>()? {
-                // The key alone is useful even if its value is cut.
-                self.0.insert(key.clone(), serde_json::Value::Null);
-                if key == MESSAGES_KEY {
-                    let mut messages = Vec::new();
-                    let read = map.next_value_seed(ListSeed(&mut messages));
-                    let first: Option<serde_json::Value> =
-                        messages.first().and_then(|raw| serde_json::from_str(raw.get()).ok());
-                    if let Some(first) = first {
-                        self.0.insert(key, vec![first].into());
-                    }
-                    read?;
-                } else {
-                    self.0.insert(key, map.next_value()?);
-                }
-            }
-            Ok(())
+/// Returns the fields of an object that are JSON; null if the text is no object.
+fn fields_before_cut(text: &str) -> serde_json::Value {
+    if !text.starts_with('{') {
+        return serde_json::Value::Null;
+    }
+    let mut fields = serde_json::Map::new();
+    for (key, value) in members(text).filter_map(split_field) {
+        if let Ok(value) = serde_json::from_str(value) {
+            fields.insert(key, value);
         }
     }
-
-    let mut fields = serde_json::Map::new();
-    let read = serde_json::Deserializer::from_str(text).deserialize_map(Top(&mut fields));
-    (read.is_ok() || !fields.is_empty()).then_some(fields)
+    fields.into()
 }
 
 #[cfg(test)]

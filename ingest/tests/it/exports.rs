@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use schemas::problem::ProblemKind;
+use schemas::problem::{Problem, ProblemKind};
 use serde_json::{Value as Json, json};
 
 use crate::memory::{Memory, samples};
@@ -184,8 +184,80 @@ fn conversations_without_an_id_or_with_the_same_one_are_told_apart() {
     let memory = Memory::default();
     let report = memory.ingest(&path);
     assert_eq!(prompts(&memory), ["the first", "the second", "the third"]);
-    let has_no_id = |problem: &schemas::problem::Problem| problem.message.contains("has no id");
+    let has_no_id = |problem: &Problem| problem.message.contains("has no id");
     assert_eq!(report.problem_list.iter().filter(|problem| has_no_id(problem)).count(), 1);
+}
+
+/// Reads an export with this content.
+fn read(content: &str) -> (Memory, Vec<Problem>) {
+    let dir = tempfile::tempdir().expect("tempdir");
+    let path = dir.path().join("conversations.json");
+    fs::write(&path, content).expect("writes");
+    let memory = Memory::default();
+    let report = memory.ingest(&path);
+    assert_eq!(report.files_unknown, 0, "{:?}", report.problem_list);
+    (memory, report.problem_list)
+}
+
+#[test]
+fn conversations_are_known_whatever_is_before_their_messages() {
+    let long = "An essay. ".repeat(20_000);
+    let mut fields = json!({ "summary": long, "title": long, "safe_urls": [long, long] });
+    fields["create_time"] = 1.5.into();
+    let message = json!({ "uuid": "1", "sender": "human", "text": "Hello" });
+    let mut of_claude = fields.clone();
+    of_claude["uuid"] = "a".into();
+    of_claude["chat_messages"] = json!([message]);
+    let node = json!({ "id": "1", "message": { "id": "1", "author": { "role": "user" },
+        "content": { "content_type": "text", "parts": ["Hello"] } } });
+    fields["conversation_id"] = "b".into();
+    let rest = fields.to_string();
+    let before = format!("[{},\"mapping\":{{\"1\":{node}}}}}]", rest.trim_end_matches('}'));
+    let after = format!("[{{\"mapping\":{{\"1\":{node}}},{}]", &rest[1..]);
+    for content in [json!([of_claude]).to_string(), before, after] {
+        let (memory, problems) = read(&content);
+        assert_eq!(prompts(&memory), ["Hello"]);
+        assert!(problems.is_empty(), "{problems:?}");
+    }
+}
+
+#[test]
+fn an_error_in_a_message_costs_only_that_part() {
+    let of_claude = r#"[{"uuid":"a","name":NaN,"chat_messages":[
+        {"uuid":"1","sender":"human","text":"one"},
+        {"uuid":"2","sender":"human","text":"two","index":0x2},
+        {"uuid":"3","sender":"human","text":"\x"},
+        {"uuid":"4","sender":"human","text":"four"}]}]"#;
+    let (memory, problems) = read(of_claude);
+    assert_eq!(prompts(&memory), ["four", "one", "two"]);
+    let [problem] = problems.as_slice() else { panic!("{problems:?}") };
+    assert_eq!(problem.kind, ProblemKind::BadJson);
+    let place = format!("at byte {} of the export", of_claude.find("NaN").expect("there"));
+    assert!(problem.message.contains(&place), "{}", problem.message);
+    assert!(problem.message.contains("2 more places"), "{}", problem.message);
+
+    let node = |id: &str, parent: &str, time: &str| {
+        format!(
+            r#""{id}":{{"id":"{id}","parent":"{parent}","message":{{"id":"{id}","author":{{"role":"user"}},
+            "create_time":{time},"content":{{"content_type":"text","parts":["{id}"]}}}}}}"#
+        )
+    };
+    let nodes = [node("x", "", "1"), node("y", "x", "NaN"), node("z", "y", "3")].join(",");
+    let (memory, problems) =
+        read(&format!(r#"[{{"id":"b","create_time":-Infinity,"mapping":{{{nodes}}}}}]"#));
+    assert_eq!(prompts(&memory), ["x", "y", "z"]);
+    assert_eq!(problems.len(), 1, "{problems:?}");
+}
+
+#[test]
+fn any_number_of_elements_without_an_id_is_one_problem() {
+    let (memory, problems) = read(&format!(
+        r#"[{{"uuid":"a","chat_messages":[{{"sender":"human","text":"Hello"}}]}}{}]"#,
+        ",{}".repeat(5000)
+    ));
+    assert_eq!(prompts(&memory), ["Hello"]);
+    let [problem] = problems.as_slice() else { panic!("{} problems", problems.len()) };
+    assert!(problem.message.contains("4999 more places"), "{}", problem.message);
 }
 
 #[test]

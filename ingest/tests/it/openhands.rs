@@ -4,6 +4,8 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
+use serde_json::{Value as Json, json};
+
 use crate::memory::{Memory, samples};
 use crate::traps::texts;
 
@@ -75,4 +77,45 @@ fn an_event_that_is_no_json_costs_only_itself() {
     assert_eq!((session.turns, session.tool_calls), (2, 3));
     // The second call of its response has the counts.
     assert_eq!(session.input_tokens, Some(1300));
+}
+
+#[test]
+fn a_conversation_with_many_calls_of_the_model_is_known() {
+    let dir = tempfile::tempdir().expect("tempdir");
+    let state = write(dir.path(), &events(), 0).join("base_state.json");
+    let mut content: Json =
+        serde_json::from_slice(&fs::read(&state).expect("reads")).expect("JSON");
+    let call = |number: usize| json!({ "response_id": format!("other-{number}"), "model": "m", "prompt_tokens": 1 });
+    let calls = content["stats"]["usage_to_metrics"]["agent"]["token_usages"].as_array_mut();
+    calls.expect("responses").extend((0..2000).map(call));
+    fs::write(&state, content.to_string()).expect("writes");
+    let memory = Memory::default();
+    assert_eq!(memory.ingest(dir.path()).files_unknown, 0);
+    assert_eq!(memory.session(ID).input_tokens, Some(3300));
+}
+
+#[test]
+fn a_state_that_is_cut_changes_nothing_that_was_read() {
+    let dir = tempfile::tempdir().expect("tempdir");
+    let state = write(dir.path(), &events(), 0).join("base_state.json");
+    let memory = Memory::default();
+    memory.ingest(dir.path());
+    let (before, usage) = (texts(&memory), memory.session(ID).input_tokens);
+
+    let whole = fs::read_to_string(&state).expect("reads");
+    fs::write(&state, &whole[..whole.len() / 2]).expect("writes");
+    let report = memory.ingest(dir.path());
+    assert_eq!((texts(&memory), memory.session(ID).input_tokens), (before.clone(), usage));
+    assert_eq!(memory.sessions().len(), 1);
+    let problems = report.problem_list;
+    let [problem] = problems.as_slice() else { panic!("{problems:?} {:?}", memory.problems()) };
+    assert!(problem.message.contains("base_state.json is not valid JSON"), "{}", problem.message);
+
+    // Neither a byte order mark nor a missing id is another session.
+    for content in [format!("\u{feff}{whole}"), whole.replacen("\"id\"", "\"no_id\"", 1)] {
+        fs::write(&state, content).expect("writes");
+        memory.ingest(dir.path());
+        assert_eq!(memory.sessions().len(), 1);
+        assert_eq!((texts(&memory), memory.session(ID).input_tokens), (before.clone(), usage));
+    }
 }

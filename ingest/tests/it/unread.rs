@@ -8,8 +8,9 @@ use std::process::Command;
 use rusqlite::Connection;
 use schemas::problem::ProblemKind;
 use schemas::session::SourceStatus;
+use serde_json::{Value as Json, json};
 
-use crate::memory::Memory;
+use crate::memory::{Memory, samples};
 use crate::rewritten::gemini;
 use crate::traps::{texts, user, write};
 
@@ -285,4 +286,68 @@ fn empty_objects_hold_nothing() {
     assert_eq!(texts(&memory), ["one", "two"]);
     assert_eq!(report.objects, 10_002);
     assert_eq!(report.objects_merged.get("empty_object"), Some(&10_000));
+}
+
+/// Copies a folder of the samples below `dir`.
+fn copy_folder(from: &Path, dir: &Path) {
+    fs::create_dir_all(dir).expect("creates");
+    for entry in fs::read_dir(from).expect("lists").map(|entry| entry.expect("entry").path()) {
+        let to = dir.join(entry.file_name().expect("name"));
+        if entry.is_dir() {
+            copy_folder(&entry, &to);
+        } else {
+            fs::copy(&entry, &to).expect("copies");
+        }
+    }
+}
+
+#[test]
+fn sessions_are_known_however_long_their_descriptions_are() {
+    let dir = tempfile::tempdir().expect("tempdir");
+    let long = "x".repeat(200_000);
+    let vibe = "vibe/logs/session/session_20251210_190000_c20e5b74.json";
+    let mut session: Json =
+        serde_json::from_slice(&fs::read(samples().join(vibe)).expect("reads")).expect("JSON");
+    let mut metadata = json!({ "tools_available": [long] });
+    let fields = session["metadata"].as_object().expect("fields").clone();
+    metadata.as_object_mut().expect("fields").extend(fields);
+    session["metadata"] = metadata;
+    for content in [session.to_string(), serde_json::to_string_pretty(&session).expect("JSON")] {
+        fs::write(dir.path().join("session_20251210_190000_c20e5b74.json"), content)
+            .expect("writes");
+        let memory = Memory::default();
+        assert_eq!(memory.ingest(dir.path()).sessions, 1);
+    }
+
+    let zcode = dir.path().join("zcode");
+    copy_folder(&samples().join("zcode"), &zcode);
+    let memory = Memory::default();
+    memory.ingest(&zcode);
+    let sessions = memory.sessions().len();
+    let database = Connection::open(zcode.join("cli/db/db.sqlite")).expect("opens");
+    database.execute("UPDATE session SET revert = ?1", [&long]).expect("updates");
+    drop(database);
+    let memory = Memory::default();
+    let report = memory.ingest(&zcode);
+    assert_eq!((report.files_unknown, memory.sessions().len()), (0, sessions));
+}
+
+#[test]
+fn tokens_of_a_compacted_session_that_is_gone_are_not_counted_for_the_next() {
+    const PARENT: &str = "session_20261027_081500_b4f0a1c7";
+    let dir = tempfile::tempdir().expect("tempdir");
+    copy_folder(&samples().join("vibe/logs/session"), dir.path());
+    let memory = Memory::default();
+    memory.ingest(dir.path());
+    let known = memory.session("0e7c92d1");
+    assert!(known.input_tokens.is_some());
+
+    fs::write(dir.path().join(PARENT).join("meta.json"), "{").expect("writes");
+    let memory = Memory::default();
+    memory.ingest(dir.path());
+    let session = memory.session("0e7c92d1");
+    assert_eq!(session.input_tokens, None);
+    assert_eq!(session.usage_confidence.as_deref(), Some("partial"));
+    let is_usage = |event: &schemas::session::EventRow| event.subtype.as_deref() == Some("usage");
+    assert!(memory.events().iter().any(is_usage));
 }

@@ -3,8 +3,9 @@
 
 use std::collections::HashMap;
 
-use serde_json::Value as Json;
 use serde_json::value::RawValue;
+
+use crate::text::mend::field_text;
 
 /// A node of the tree.
 struct Node {
@@ -46,13 +47,16 @@ fn read_nodes(raw: &[&RawValue]) -> Vec<Node> {
     let mut parents = Vec::with_capacity(raw.len());
     let mut nodes = Vec::with_capacity(raw.len());
     for node in raw {
-        let node: Json = serde_json::from_str(node.get()).unwrap_or_default();
-        parents.push(node["parent"].as_str().map(str::to_owned));
+        let node = node.get();
+        let text = |key: &str| serde_json::from_str::<String>(field_text(node, key)?).ok();
+        let time = field_text(node, "message")
+            .and_then(|message| serde_json::from_str(field_text(message, "create_time")?).ok());
+        parents.push(text("parent"));
         nodes.push(Node {
-            id: node["id"].as_str().unwrap_or_default().to_owned(),
+            id: text("id").unwrap_or_default(),
             parent: None,
             children: Vec::new(),
-            time: node["message"]["create_time"].as_f64().unwrap_or(0.0),
+            time: time.unwrap_or(0.0),
         });
     }
     let rows: HashMap<String, usize> =
@@ -70,6 +74,7 @@ fn read_nodes(raw: &[&RawValue]) -> Vec<Node> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::Value as Json;
 
     /// The order of nodes, given as id, parent and time.
     fn order(nodes: &[(&str, Option<&str>, Option<f64>)]) -> String {
@@ -103,5 +108,20 @@ mod tests {
         let loops = [("a", Some("b"), None), ("b", Some("a"), None), ("c", Some("x"), Some(1.0))];
         assert_eq!(order(&loops), "cab");
         assert_eq!(order(&[("a", Some("a"), None)]), "a");
+    }
+
+    #[test]
+    fn a_node_has_its_place_however_deep_it_is_nested() {
+        let deep = format!("{}{}", "[".repeat(500), "]".repeat(500));
+        let node = |id: &str, parent: &str, time: u32| {
+            let json = format!(
+                r#"{{"message":{{"content":{deep},"create_time":{time}}},"id":"{id}","parent":"{parent}"}}"#
+            );
+            RawValue::from_string(json).expect("JSON")
+        };
+        let nodes = [node("c", "b", 3), node("b", "a", 2), node("a", "", 1)];
+        let ordered = order_nodes(nodes.iter().map(AsRef::as_ref).collect());
+        let ids: Vec<_> = ordered.iter().map(|node| field_text(node.get(), "id")).collect();
+        assert_eq!(ids, [Some("\"a\""), Some("\"b\""), Some("\"c\"")]);
     }
 }

@@ -21,7 +21,7 @@ use crate::provider::shared::database::cells::{
     cell_bytes, cell_integer, cell_text, read_table_names,
 };
 use crate::provider::shared::database::connection::{find_unread_rows, query_database};
-use crate::provider::shared::database::document_text::document_bytes;
+use crate::provider::shared::database::document_text::{document_bytes, info_json};
 use crate::provider::shared::database::listing::DatabaseSession;
 use crate::provider::shared::database::size_limit::{OVERSIZED_RECORD, Piece, SizeLimit};
 use crate::provider::shared::database::tables::{
@@ -204,11 +204,10 @@ fn read_document(connection: &Connection, id: &str) -> Result<Option<Vec<u8>>> {
         .filter_map(|key| Some(((*key).to_owned(), chat.get(*key)?.clone())))
         .collect();
     info.insert("composerId".to_owned(), id.into());
-    info.insert("store".to_owned(), STORE.into());
     if tables.contains(HEADERS) {
         add_head(connection, id, &mut info)?;
     }
-    let info = Json::Object(info).to_string();
+    let info = info_json(STORE, info);
 
     // Chats of old versions have their bubbles in themselves.
     let listed = chat.get("fullConversationHeadersOnly").and_then(Json::as_array);

@@ -31,7 +31,7 @@ use crate::provider::shared::database::cells::{
     cell_bytes, cell_text, known_sql, read_table_names, select_cells,
 };
 use crate::provider::shared::database::connection::{find_unread_rows, query_database};
-use crate::provider::shared::database::document_text::document_bytes;
+use crate::provider::shared::database::document_text::{document_bytes, info_json};
 use crate::provider::shared::database::listing::{
     ListedTable, ListedTables, TableGeneration, list_sessions,
 };
@@ -128,8 +128,7 @@ fn assemble_conversation(path: &Path) -> io::Result<Vec<u8>> {
         context.messages.into_iter().map(|message| message.get().to_owned()).collect()
     };
     info.insert("id".to_owned(), id.into());
-    info.insert("store".to_owned(), STORE.into());
-    Ok(document_bytes(&Json::Object(info).to_string(), &messages))
+    Ok(document_bytes(&info_json(STORE, info), &messages))
 }
 
 /// The short columns of a conversation, and its context.

@@ -29,6 +29,7 @@ use crate::provider::shared::drift;
 use crate::source::assembly::Assembly;
 use crate::stream::{RecordAt, Stream, parse_micros};
 use crate::text::json::{JsonFields, Value, string_value};
+use crate::text::mend::field_text;
 use crate::text::render;
 
 pub(super) const FORMAT: LogFormat = LogFormat {
@@ -130,8 +131,8 @@ fn is_prompt(title: &str, has_answers: bool) -> bool {
 fn order_entries(mut entries: Vec<&RawValue>) -> Vec<&RawValue> {
     entries.reverse();
     entries.sort_by_cached_key(|entry| {
-        let entry: Json = serde_json::from_str(entry.get()).unwrap_or_default();
-        parse_micros(entry["time"].as_str())
+        let time: Option<String> = serde_json::from_str(field_text(entry.get(), "time")?).ok();
+        parse_micros(time.as_deref())
     });
     entries
 }

@@ -26,7 +26,7 @@ use crate::provider::shared::database::cells::{
     cell_text, read_columns, read_table_names, select_cells,
 };
 use crate::provider::shared::database::connection::{find_unread_rows, query_database};
-use crate::provider::shared::database::document_text::document_bytes;
+use crate::provider::shared::database::document_text::{document_bytes, info_json};
 use crate::provider::shared::database::listing::{
     self, DatabaseListing, ListedTable, ListedTables,
 };
@@ -163,9 +163,8 @@ fn assemble_document(connection: &Connection, id: &str) -> Result<Option<Vec<u8>
     let header_bytes = Json::Object(info.clone()).to_string().len() + counts.header_bytes();
     let messages = read_messages(connection, id, header_bytes as u64, &mut counts)?;
 
-    info.insert("store".to_owned(), STORE.into());
     info.insert("usage".to_owned(), counts.into_json());
-    Ok(Some(document_bytes(&Json::Object(info).to_string(), &messages)))
+    Ok(Some(document_bytes(&info_json(STORE, info), &messages)))
 }
 
 /// Reads the fields of a session, or returns `None` if the database does not have the session.

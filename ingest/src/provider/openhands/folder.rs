@@ -12,9 +12,10 @@ use std::time::UNIX_EPOCH;
 use serde::de::IgnoredAny;
 use serde_json::{Value as Json, json};
 
-use crate::provider::shared::database::document_text::document_bytes;
+use crate::provider::shared::database::document_text::{document_bytes, info_json};
 use crate::provider::shared::database::size_limit::{OVERSIZED_RECORD, Piece, SizeLimit};
 use crate::provider::shared::document::to_legible_text;
+use crate::provider::shared::sidecar::without_mark;
 use crate::source::assembly::{AssembledSession, Assembly, SessionList};
 use crate::text::render;
 
@@ -91,23 +92,24 @@ fn list_events(folder: &Path) -> io::Result<Vec<EventFile>> {
 
 fn assemble_conversation(path: &Path) -> io::Result<Vec<u8>> {
     let state = fs::read(path)?;
-    let state: Json = serde_json::from_str(&to_legible_text(&state)).unwrap_or_default();
+    // Without its state, a conversation would lose the tokens that are known of it.
+    let state: Json = serde_json::from_str(without_mark(&to_legible_text(&state)))
+        .map_err(|error| io::Error::other(format!("{BASE_STATE} is not valid JSON: {error}")))?;
     let folder_name = path.parent().and_then(Path::file_name).unwrap_or_default();
-    let id = match state["id"].as_str() {
+    let id = match state["id"].as_str().filter(|id| !id.is_empty()) {
         Some(id) => id.to_owned(),
-        None => folder_name.to_string_lossy().into_owned(),
+        None => id_of_folder(&folder_name.to_string_lossy()),
     };
     // All else is configuration of the agent, and what the user let it know.
     let info = json!({
-        "store": STORE,
         "id": id,
         "model": state["agent"]["llm"]["model"],
         "workspace": { "working_dir": state["workspace"]["working_dir"] },
         "leaf_event_id": state["leaf_event_id"],
         "head_is_empty": state["head_is_empty"],
         "stats": state["stats"],
-    })
-    .to_string();
+    });
+    let info = info_json(STORE, info.as_object().cloned().unwrap_or_default());
 
     let folder = events_folder(path);
     let files = list_events(&folder)?;
@@ -124,11 +126,20 @@ fn assemble_conversation(path: &Path) -> io::Result<Vec<u8>> {
     Ok(document_bytes(&info, &events))
 }
 
+/// Returns the id of a conversation as its state writes it, with the hyphens that the name of its folder
+/// lacks.
+fn id_of_folder(name: &str) -> String {
+    if name.len() != 32 || !name.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        return name.to_owned();
+    }
+    [&name[..8], &name[8..12], &name[12..16], &name[16..20], &name[20..]].join("-")
+}
+
 /// Reads the JSON of an event on one line.
 fn read_event(folder: &Path, name: &str) -> io::Result<String> {
     let bytes = fs::read(folder.join(name))?;
     let text = to_legible_text(&bytes);
-    let event = text.trim_start_matches('\u{feff}').trim().replace(['\n', '\r'], " ");
+    let event = without_mark(&text).trim().replace(['\n', '\r'], " ");
     if event.starts_with('{') && serde_json::from_str::<IgnoredAny>(&event).is_ok() {
         return Ok(event);
     }

@@ -24,15 +24,16 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value as Json};
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::database::document_text::document_bytes;
+use super::database::document_text::{document_bytes, info_json};
 use super::database::tables::{missing_session, session_path, split_session_path, stamp_state};
 use super::document::to_legible_text;
 use crate::source::assembly::{AssembledSession, SessionList, SourceDefect};
 use crate::source::candidate::FileState;
 use crate::source::container::{MAX_DOCUMENT_BYTES, oversized_message};
 use crate::stream::{parse_micros, push_bounded};
+use crate::text::mend::mend_json;
 
-/// Number of bytes at the beginning of a file that show whose export it is.
+/// Number of bytes at the beginning of an export in which its list has an element.
 const HEAD_BYTES: u64 = 64 << 10;
 
 /// Number of bytes of an export that are read at once.
@@ -119,12 +120,9 @@ impl ChatExport {
         if !is_named {
             return false;
         }
-        let mut head = Vec::new();
-        let read = File::open(path).and_then(|file| file.take(HEAD_BYTES).read_to_end(&mut head));
-        let text = to_legible_text(&head);
-        let list = text.trim_start_matches('\u{feff}').trim_start().strip_prefix('[');
-        let Some(first) = list.filter(|_| read.is_ok()) else { return false };
-        let parts = ConversationParts::read(first, self.messages);
+        let Ok(Some(first)) = File::open(path).and_then(read_first_element) else { return false };
+        let text = mend_json(&to_legible_text(&first), &mut Vec::new()).unwrap_or_default();
+        let parts = ConversationParts::read(&text, self.messages);
         parts.has_messages == self.messages.is_some() && (self.is_own)(&parts.info)
     }
 
@@ -155,7 +153,8 @@ impl ChatExport {
             content.seek(SeekFrom::Start(*offset))?;
             let mut bytes = Vec::new();
             (&mut content).take(*length).read_to_end(&mut bytes)?;
-            elements.push(to_legible_text(&bytes).into_owned());
+            // What is left out was reported with the list.
+            elements.extend(mend_json(&to_legible_text(&bytes), &mut Vec::new()));
         }
         let mut parts = ConversationParts::default();
         match elements.first() {
@@ -168,12 +167,11 @@ impl ChatExport {
                 parts.messages = whole.collect();
             }
         }
-        parts.info.insert("store".to_owned(), self.store.into());
         let messages = (self.order)(parts.messages);
         // A line with an object would make the document look like a file of lines.
         let messages = messages.iter().map(|message| message.get().replace(['\n', '\r'], " "));
         let messages: Vec<String> = messages.collect();
-        Ok(document_bytes(&Json::Object(parts.info).to_string(), &messages))
+        Ok(document_bytes(&info_json(self.store, parts.info), &messages))
     }
 
     /// Returns the conversations of an export. The file is read only if it was not, or has changed.
@@ -195,7 +193,10 @@ impl ChatExport {
     fn read_export(&self, content: impl Read) -> io::Result<ListedExport> {
         let mut export =
             ListedExport { conversations: Vec::new(), rows: HashMap::new(), defects: Vec::new() };
-        let end = split_list(content, &mut |element| self.add_element(&element, &mut export))?;
+        let mut bad = BadParts::default();
+        let mut add = |element: ListElement<'_>| self.add_element(&element, &mut export, &mut bad);
+        let end = split_list(content, &mut add)?;
+        export.defects.extend(bad.defects());
         if let ListEnd::Cut(at) = end {
             // Other messages of any conversation may be behind the cut.
             let is_whole = self.messages.is_some();
@@ -213,10 +214,30 @@ impl ChatExport {
         Ok(export)
     }
 
-    /// Adds an element of the list. One without an id is reported.
-    fn add_element(&self, element: &ListElement<'_>, export: &mut ListedExport) {
+    /// Adds an element of the list. What cannot be read of it is added to `bad`.
+    fn add_element(
+        &self,
+        element: &ListElement<'_>,
+        export: &mut ListedExport,
+        bad: &mut BadParts,
+    ) {
         let ListElement { offset, length, beginning } = *element;
-        let text = to_legible_text(beginning);
+        let legible = to_legible_text(beginning);
+        let mut left_out = Vec::new();
+        let text = mend_json(&legible, &mut left_out).unwrap_or_default();
+        // Of a conversation that is too large, the beginning ends anywhere.
+        if length == beginning.len() as u64 {
+            for part in left_out {
+                let at = part.as_ptr() as usize - legible.as_ptr() as usize;
+                bad.left_out.add(|| {
+                    format!(
+                        "{} bytes at byte {} of the export are not valid JSON and were left out",
+                        part.len(),
+                        offset + at as u64
+                    )
+                });
+            }
+        }
         let ConversationParts { info, messages, .. } =
             ConversationParts::read(&text, self.messages);
         let message_bytes = match self.messages {
@@ -224,11 +245,11 @@ impl ChatExport {
             None => length.min(text.len() as u64),
         };
         let Some(id) = (self.id)(&info).filter(|id| !id.is_empty()) else {
-            let message = format!(
-                "the conversation of {length} bytes at byte {offset} has no id to know it by"
-            );
-            export.defects.push(SourceDefect { kind: ProblemKind::BadJson, message });
-            return;
+            return bad.without_id.add(|| {
+                format!(
+                    "the conversation of {length} bytes at byte {offset} has no id to know it by"
+                )
+            });
         };
         // The sign separates the file and the id in a path.
         let mut id = id.replace('#', "_");
@@ -252,6 +273,45 @@ impl ChatExport {
     }
 }
 
+/// What could not be read of an export.
+#[derive(Default)]
+struct BadParts {
+    left_out: CountedDefect,
+    without_id: CountedDefect,
+}
+
+impl BadParts {
+    fn defects(self) -> impl Iterator<Item = SourceDefect> {
+        [self.left_out, self.without_id].into_iter().filter_map(CountedDefect::defect)
+    }
+}
+
+/// A defect that an export may have any number of times: it is reported once.
+#[derive(Default)]
+struct CountedDefect {
+    /// The message of the first one.
+    first: String,
+    count: u64,
+}
+
+impl CountedDefect {
+    fn add(&mut self, message: impl FnOnce() -> String) {
+        if self.count == 0 {
+            self.first = message();
+        }
+        self.count += 1;
+    }
+
+    fn defect(self) -> Option<SourceDefect> {
+        let message = match self.count {
+            0 => return None,
+            1 => self.first,
+            count => format!("{}, and the same in {} more places", self.first, count - 1),
+        };
+        Some(SourceDefect { kind: ProblemKind::BadJson, message })
+    }
+}
+
 /// Parses RFC 3339 text or seconds since 1970 into microseconds.
 pub(crate) fn parse_json_time(time: &Json) -> Option<i64> {
     let Some(seconds) = time.as_f64() else { return parse_micros(time.as_str()) };
@@ -260,7 +320,7 @@ pub(crate) fn parse_json_time(time: &Json) -> Option<i64> {
     Some(micros)
 }
 
-/// A conversation, split into its messages and its other fields. If its text is cut, those before the cut.
+/// A conversation, split into its messages and its other fields.
 #[derive(Default)]
 struct ConversationParts<'a> {
     info: Fields,
@@ -274,7 +334,7 @@ impl<'a> ConversationParts<'a> {
     fn read(text: &'a str, field: Option<&str>) -> Self {
         let mut parts = Self::default();
         let mut deserializer = serde_json::Deserializer::from_str(text);
-        // What is before a cut or an error counts.
+        // The JSON was mended.
         let _ = deserializer.deserialize_map(PartsVisitor { parts: &mut parts, field });
         parts
     }
@@ -299,7 +359,10 @@ impl<'de> Visitor<'de> for PartsVisitor<'_, 'de> {
                 self.parts.has_messages = true;
                 map.next_value_seed(MessagesSeed(&mut self.parts.messages))?;
             } else {
-                self.parts.info.insert(key, map.next_value()?);
+                // What is nested too deep is nothing that is read.
+                let value: &RawValue = map.next_value()?;
+                let value = serde_json::from_str(value.get()).unwrap_or_default();
+                self.parts.info.insert(key, value);
             }
         }
         Ok(())
@@ -350,6 +413,32 @@ struct ListElement<'b> {
     length: u64,
     /// Its bytes, at most [`MAX_DOCUMENT_BYTES`] of them.
     beginning: &'b [u8],
+}
+
+/// Returns the first object in the list of an export, or its beginning. `None` if the file is no such
+/// list.
+fn read_first_element(mut content: impl Read) -> io::Result<Option<Vec<u8>>> {
+    let mut head = Vec::new();
+    content.by_ref().take(HEAD_BYTES).read_to_end(&mut head)?;
+    let list = head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&head).trim_ascii_start();
+    if !list.starts_with(b"[") {
+        return Ok(None);
+    }
+    let mut first = None;
+    let mut splitter = ListSplitter::default();
+    let mut chunk = list.to_vec();
+    loop {
+        splitter.read_chunk(&chunk, 0, &mut |element| {
+            first.get_or_insert_with(|| element.beginning.to_vec());
+        });
+        if first.is_some() || splitter.is_closed || splitter.start.is_none() {
+            return Ok(first);
+        }
+        chunk.clear();
+        if content.by_ref().take(CHUNK_BYTES as u64).read_to_end(&mut chunk)? == 0 {
+            return Ok(Some(splitter.beginning));
+        }
+    }
 }
 
 /// How the list of an export ends.

@@ -10,7 +10,13 @@ use crate::source::bounded_file::read_bounded_file;
 /// Returns the JSON in a file of at most `max_bytes`. `None` in the cases of [`read_bounded_file`],
 /// and if the content is not JSON.
 pub(crate) fn read_json(path: &Path, max_bytes: u64) -> Option<Json> {
-    serde_json::from_slice(&read_bounded_file(path, max_bytes)?).ok()
+    let bytes = read_bounded_file(path, max_bytes)?;
+    serde_json::from_slice(bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&bytes)).ok()
+}
+
+/// Returns a text without the byte order mark that some editors put before it.
+pub(crate) fn without_mark(text: &str) -> &str {
+    text.strip_prefix('\u{feff}').unwrap_or(text)
 }
 
 /// Returns when a file was last changed, in microseconds since 1970.
@@ -42,5 +48,7 @@ mod tests {
         std::fs::write(&path, r#"{"a":[1]}"#).expect("writes");
         assert_eq!(read_json(&path, 9).expect("JSON")["a"][0], 1);
         assert_eq!(read_json(&path, 8), None);
+        std::fs::write(&path, "\u{feff}[1]").expect("writes");
+        assert_eq!(read_json(&path, 9).expect("JSON")[0], 1);
     }
 }

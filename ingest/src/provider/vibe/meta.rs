@@ -37,9 +37,10 @@ pub(super) fn parent_of_subagent(folder: &Path) -> Option<&str> {
     agents.parent()?.file_name()?.to_str()?.rsplit('_').next()
 }
 
-/// Returns the metadata of the session that was compacted into the one in `folder`, or null: the counts
-/// of that one include those of the other. `messages` are the bytes of its log.
-pub(super) fn counts_of_compacted(folder: &Path, meta: &Json, messages: &[u8]) -> Json {
+/// Returns the metadata of the session that was compacted into the one in `folder`: the counts of that
+/// one include those of the other. `messages` are the bytes of its log. Null if no session was compacted,
+/// and `None` if the metadata of that session is not there any more.
+pub(super) fn counts_of_compacted(folder: &Path, meta: &Json, messages: &[u8]) -> Option<Json> {
     let first: Json = messages
         .split(|byte| *byte == b'\n')
         .next()
@@ -47,7 +48,7 @@ pub(super) fn counts_of_compacted(folder: &Path, meta: &Json, messages: &[u8]) -
         .unwrap_or_default();
     let Some(parent) = meta["parent_session_id"].as_str().filter(|_| first["injected"] == true)
     else {
-        return Json::Null;
+        return Some(Json::Null);
     };
     let end = format!("_{}", short_id(parent));
     let siblings = folder.parent().and_then(|sessions| fs::read_dir(sessions).ok());
@@ -58,7 +59,6 @@ pub(super) fn counts_of_compacted(folder: &Path, meta: &Json, messages: &[u8]) -
         .filter(|sibling| sibling.file_name().to_string_lossy().ends_with(&end))
         .filter_map(|sibling| read_meta(&sibling.path()))
         .find(|sibling| sibling["session_id"] == parent)
-        .unwrap_or_default()
 }
 
 /// Reads the counts of a session. The prompt includes what was read from the cache.

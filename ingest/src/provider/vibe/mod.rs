@@ -20,7 +20,7 @@ use std::path::Path;
 
 use schemas::event::Relation;
 use schemas::session::SHUTDOWN_SUM;
-use schemas::{EventType, Provider};
+use schemas::{Confidence, EventType, Provider};
 use serde_json::Value as Json;
 
 use self::meta::{MESSAGES, META, read_meta, short_id};
@@ -133,7 +133,7 @@ fn decode_log(bytes: &[u8], out: &mut Stream, tally: &mut RecordTally) {
         let folder = Path::new(&log).parent().unwrap_or_else(|| Path::new(""));
         let meta = read_meta(folder).unwrap_or_default();
         let earlier = meta::counts_of_compacted(folder, &meta, bytes);
-        decoder.decode_meta(&meta, &earlier, out);
+        decoder.decode_meta(&meta, earlier.as_ref(), out);
         document::for_each_line(bytes, out, tally, &mut |message, span, out, tally| {
             let raw = span.record_bytes(bytes);
             let outcome = decoder.decode_message(message, raw, span.position(), out);
@@ -144,7 +144,7 @@ fn decode_log(bytes: &[u8], out: &mut Stream, tally: &mut RecordTally) {
 
     let session = Document::read(bytes, &LAYOUT, out, tally);
     let meta = session.fields().get("metadata").cloned().unwrap_or_default();
-    decoder.decode_meta(&meta, &Json::Null, out);
+    decoder.decode_meta(&meta, Some(&Json::Null), out);
     let records = &session.records;
     document::for_each_record(bytes, records, out, tally, &mut |message, raw, at, out| {
         decoder.decode_message(message, raw, at, out)
@@ -164,8 +164,8 @@ struct VibeDecoder {
 
 impl VibeDecoder {
     /// Reads the fields that describe a session. Those of `earlier`, the session that was compacted,
-    /// are in its counts.
-    fn decode_meta(&mut self, meta: &Json, earlier: &Json, out: &mut Stream) {
+    /// are in its counts. If they are not known, its counts would count tokens twice.
+    fn decode_meta(&mut self, meta: &Json, earlier: Option<&Json>, out: &mut Stream) {
         // Old versions wrote local times.
         let time = |key: &str| meta[key].as_str().and_then(chat::parse_unzoned);
         self.start = time("start_time");
@@ -180,6 +180,14 @@ impl VibeDecoder {
         out.offer_title(offered_by, meta["title"].as_str().unwrap_or(""));
 
         let stats = &meta["stats"];
+        let Some(earlier) = earlier else {
+            if stats.is_object() {
+                begin_header_record(end, out);
+                out.push_notification("usage", &stats.to_string());
+                out.set_confidence(Confidence::Partial);
+            }
+            return;
+        };
         let usage = meta::read_counts(stats).minus(meta::read_counts(&earlier["stats"]));
         if usage.is_growth() && usage.total() > 0 {
             let cost = |stats: &Json| stats["session_cost"].as_f64().unwrap_or(0.0);

@@ -18,7 +18,7 @@ use crate::provider::shared::database::cells::{
     cell_bytes, cell_integer, cell_text, known_sql, read_table_names, select_cells,
 };
 use crate::provider::shared::database::connection::{find_unread_rows, query_database};
-use crate::provider::shared::database::document_text::document_bytes;
+use crate::provider::shared::database::document_text::{document_bytes, info_json};
 use crate::provider::shared::database::listing::{
     ListedTable, ListedTables, TableGeneration, list_sessions,
 };
@@ -149,9 +149,8 @@ fn read_document(connection: &Connection, id: &str) -> Result<Option<Vec<u8>>> {
 
     records.sort_by_key(|record| record.time_us);
     info.insert("id".to_owned(), id.into());
-    info.insert("store".to_owned(), STORE.into());
     let records: Vec<String> = records.iter().map(|record| record.record.to_string()).collect();
-    Ok(Some(document_bytes(&Json::Object(info).to_string(), &records)))
+    Ok(Some(document_bytes(&info_json(STORE, info), &records)))
 }
 
 fn last_time(records: &[OrderedRecord]) -> Option<i64> {

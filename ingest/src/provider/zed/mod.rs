@@ -32,7 +32,7 @@ use crate::provider::shared::database::cells::{
     cell_bytes, cell_text, read_columns, read_table_names, select_cells,
 };
 use crate::provider::shared::database::connection::{find_unread_rows, query_database};
-use crate::provider::shared::database::document_text::document_bytes;
+use crate::provider::shared::database::document_text::{document_bytes, info_json};
 use crate::provider::shared::database::listing::{
     ListedTable, ListedTables, TableGeneration, list_sessions,
 };
@@ -151,7 +151,6 @@ fn assemble_thread(path: &Path) -> io::Result<Vec<u8>> {
     let thread: StoredThread<'_> = serde_json::from_slice(&text).map_err(io::Error::other)?;
 
     info.insert("id".to_owned(), id.into());
-    info.insert("store".to_owned(), STORE.into());
     let title = thread.title.or(thread.summary);
     let snapshot = thread.initial_project_snapshot;
     let worktree = snapshot.and_then(|snapshot| snapshot.worktree_snapshots.into_iter().next());
@@ -164,7 +163,7 @@ fn assemble_thread(path: &Path) -> io::Result<Vec<u8>> {
     info.insert("total_usage".to_owned(), json!(thread.cumulative_token_usage));
     info.insert("usage".to_owned(), json!(thread.request_token_usage));
     let messages: Vec<String> = thread.messages.into_iter().map(message_json).collect();
-    Ok(document_bytes(&Json::Object(info).to_string(), &messages))
+    Ok(document_bytes(&info_json(STORE, info), &messages))
 }
 
 /// Returns a message as a JSON object. Some are only a word.

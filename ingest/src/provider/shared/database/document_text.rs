@@ -2,6 +2,11 @@
 
 use std::fmt::Write as _;
 
+use serde_json::{Map, Value as Json};
+
+/// Maximum length in bytes of a text that is written before the long fields of a session.
+const MAX_SHORT_BYTES: usize = 256;
+
 /// Returns a message with its parts, as JSON.
 pub(crate) fn message_with_parts(info: &str, parts: &[String]) -> String {
     let mut message = String::with_capacity(info.len() + joined_length(parts));
@@ -9,6 +14,22 @@ pub(crate) fn message_with_parts(info: &str, parts: &[String]) -> String {
     append_joined(&mut message, parts, ",");
     message.push_str("]}");
     message
+}
+
+/// Returns the fields of a session as JSON: that of its store, then the short ones, such as its id, then
+/// those of any length. The beginning of a document thus tells whose it is.
+pub(crate) fn info_json(store: &str, mut fields: Map<String, Json>) -> String {
+    let is_long = |value: &Json| match value {
+        Json::String(text) => text.len() > MAX_SHORT_BYTES,
+        Json::Array(_) | Json::Object(_) => true,
+        Json::Null | Json::Bool(_) | Json::Number(_) => false,
+    };
+    fields.remove("store");
+    let (long, short): (Vec<_>, Vec<_>) = fields.into_iter().partition(|(_, value)| is_long(value));
+    let mut info = Map::new();
+    info.insert("store".to_owned(), store.into());
+    info.extend(short.into_iter().chain(long));
+    Json::Object(info).to_string()
 }
 
 /// Returns an export document. Every message begins on its own line, and no line is valid JSON by
@@ -33,5 +54,21 @@ fn append_joined(text: &mut String, parts: &[String], between: &str) {
             text.push_str(between);
         }
         text.push_str(part);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_fields_are_behind_those_that_tell_whose_a_document_is() {
+        let long = "x".repeat(MAX_SHORT_BYTES + 1);
+        let fields = serde_json::json!({ "title": long, "stats": [1], "id": "a", "parent": null });
+        let info = info_json("s", fields.as_object().expect("fields").clone());
+        assert_eq!(
+            info,
+            format!(r#"{{"store":"s","id":"a","parent":null,"title":"{long}","stats":[1]}}"#)
+        );
     }
 }

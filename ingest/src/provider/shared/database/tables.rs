@@ -26,7 +26,7 @@ use super::cells::{
     cell_integer, cell_json, cell_text, known_sql, read_columns, read_table_names, select_cells,
 };
 use super::connection::{find_unread_rows, query_database};
-use super::document_text::document_bytes;
+use super::document_text::{document_bytes, info_json};
 use super::listing::{
     DatabaseListing, DatabaseSession, ListedTable, ListedTables, TableGeneration, list_sessions,
 };
@@ -120,12 +120,10 @@ impl SessionTables {
         if !tables.contains(self.sessions) {
             return Ok(None);
         }
-        let Some(mut info) = read_session(connection, self.sessions, self.session_columns, id)?
-        else {
+        let Some(info) = read_session(connection, self.sessions, self.session_columns, id)? else {
             return Ok(None);
         };
-        info.insert("store".to_owned(), self.store.into());
-        let info = Json::Object(info).to_string();
+        let info = info_json(self.store, info);
 
         let mut readers = Vec::new();
         for table in self.records.iter().filter(|table| tables.contains(table.name)) {
