@@ -311,7 +311,7 @@ fn words_that_people_type_work_or_lead() {
         (&["prune"], "`sessions forget` removes sessions"),
         (&["plugin", "pi"], "is not a command of `sessions plugin`, which has: build"),
         (&["list", "--agent", "cladue"], "--agent: cladue is not an agent; did you mean claude?"),
-        (&["list", "--provider", "gpt"], "--provider: gpt is not an agent; name one such as"),
+        (&["list", "--provider", "watson"], "--provider: watson is not an agent; name one such as"),
         (&["usage", "--by", "model"], "`sessions stats --by model`"),
         (&["list", "--sinc", "3d"], "did you mean --since?"),
     ] {

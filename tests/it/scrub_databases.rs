@@ -36,7 +36,9 @@ fn write_database(env: &TestEnv, sample: &str, name: &str) -> PathBuf {
         let leaking = match cell {
             Cell::Text(_) => Cell::Text(leaking),
             Cell::Blob(bytes) if bytes == text.as_bytes() => Cell::Blob(leaking.into_bytes()),
-            _ => Cell::Blob(zstd::encode_all(leaking.as_bytes(), 1).expect("packs")),
+            Cell::Null | Cell::Integer(_) | Cell::Real(_) | Cell::Blob(_) => {
+                Cell::Blob(zstd::encode_all(leaking.as_bytes(), 1).expect("packs"))
+            }
         };
         let sql = format!("UPDATE \"{table}\" SET \"{column}\" = ?1 WHERE rowid = ?2");
         database.execute(&sql, (leaking, row)).expect("changes");

@@ -31,6 +31,7 @@ use crate::provider::shared::arguments::Arguments;
 use crate::provider::shared::document;
 use crate::provider::shared::{chat, drift};
 use crate::source::bounded_file::read_bounded_file;
+use crate::source::container::has_log;
 use crate::stream::{DecodedEvent, RecordAt, Stream, TitleFrom};
 use crate::text::json::{JsonFields, Parser, Value, string_value};
 use crate::text::render;
@@ -104,7 +105,8 @@ fn logs_folder(places: &AgentFolders<'_>) -> PathBuf {
 /// Returns whether a file in the folder of a conversation is no log: a list of changes, and views of the
 /// conversation that were made shorter.
 fn is_other_file(path: &Path) -> bool {
-    let is_in = |folder: Option<&Path>| folder.is_some_and(|f| f.join(CONVERSATION).is_file());
+    let is_in =
+        |folder: Option<&Path>| folder.is_some_and(|folder| has_log(&folder.join(CONVERSATION)));
     let folder = path.parent();
     let above = folder.and_then(Path::parent);
     path.ends_with("events.jsonl") && (is_in(folder) || is_in(above.and_then(Path::parent)))
@@ -123,7 +125,7 @@ fn is_other_folder(path: &Path) -> bool {
     // Names rule most folders out. The system is asked about the others.
     let may_be_other = path.ends_with(WORKSPACE)
         || folder.parent().is_some_and(|logs| logs.ends_with(LOGS)) && !path.ends_with(BRANCHES);
-    may_be_other && is_conversation_folder(folder) && folder.join(CONVERSATION).is_file()
+    may_be_other && is_conversation_folder(folder) && has_log(&folder.join(CONVERSATION))
 }
 
 /// Claims a conversation, which its folder names, or a branch of one.
@@ -144,7 +146,7 @@ fn claim_log(head: &LogHead<'_>) -> Option<SessionClaim> {
     }
     let conversation = folder.parent().filter(|_| is_message && folder.ends_with(BRANCHES))?;
     let is_branch =
-        is_conversation_folder(conversation) && conversation.join(CONVERSATION).is_file();
+        is_conversation_folder(conversation) && has_log(&conversation.join(CONVERSATION));
     let parent = name(conversation).filter(|_| is_branch)?;
     let id = format!("{parent}/{}", head.file_stem());
     Some(SessionClaim {

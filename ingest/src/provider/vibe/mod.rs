@@ -89,8 +89,12 @@ fn claim_log(head: &LogHead<'_>) -> Option<SessionClaim> {
     }
     let first = head.objects.first()?;
     let is_log = head.path.ends_with(MESSAGES)
-        && matches!(first["role"].as_str(), Some("user" | "assistant"))
-        && first["message_id"].is_string();
+        && match first["role"].as_str() {
+            Some("user" | "assistant") => first["message_id"].is_string(),
+            // The first message of a log without its beginning.
+            Some("tool") => first["tool_call_id"].is_string(),
+            Some(_) | None => false,
+        };
     if !is_log {
         return None;
     }
