@@ -67,13 +67,18 @@ fn the_numbers_are_those_of_the_store() {
         assert_eq!(sum(rows(&data, list), "tool_errors"), want[5], "{list}");
     }
 
-    let listed = env.json(["list", "--subagents", "--format", "full", "--limit", "100"]);
-    let listed = listed["data"]["sessions"].list();
+    let page = |number| {
+        env.json(["list", "--subagents", "--format", "full", "--limit", "100", "--page", number])
+    };
+    let listed: Vec<Value> = ["1", "2"]
+        .iter()
+        .flat_map(|number| page(number)["data"]["sessions"].list().to_vec())
+        .collect();
     let id = |session: &Value| session["session_id"].text().to_owned();
     let ids = |sessions: &[Value]| sessions.iter().map(id).collect::<BTreeSet<_>>();
     let sessions = rows(&data, "sessions");
-    assert_eq!(ids(sessions), ids(listed));
-    for session in listed {
+    assert_eq!(ids(sessions), ids(&listed));
+    for session in &listed {
         let row = sessions.iter().find(|row| row["session_id"] == session["session_id"]);
         assert_eq!(row.expect("a row"), session);
         let cells = days.iter().filter(|cell| cell["group"]["session"] == session["session_id"]);
