@@ -5,13 +5,14 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use ingest::discover::{find_unreadable, is_gone, is_log_file};
+use ingest::discover::{LogPresence, is_gone, is_log_file};
 use ingest::provider::format::AgentFolders;
 use ingest::provider::log_folders;
 use ingest::provider::retention::log_retention;
 use ingest::redact::Redactor;
 use ingest::redact::columns::mask_name;
 use ingest::rows::{put_back_rows, roll_back};
+use ingest::scrub::find_database;
 use schemas::{Provider, ToolError};
 
 use super::leftovers::create_temporary;
@@ -21,7 +22,7 @@ use store::{ArchivedFile, KeepLogs, LogArchive, Snapshot};
 use tools::Tools;
 use tools::error::store_error;
 use tools::reply::call::Call;
-use tools::reply::log_presence::has_log;
+use tools::reply::log_presence::log_presence;
 use tools::restore::{
     RestoreData, RestoreOutcome, RestoreSelection, RestoredSession, WrittenFile, explain_missing,
     select_restored,
@@ -89,15 +90,19 @@ fn restore_session(
     if let Some(restorer) = restorer.filter(|_| !options.is_dry_run) {
         restorer.end_killed_change(session.id());
     }
-    if options.to.is_none() && has_log(session, archive)? {
-        restored.outcome = RestoreOutcome::LogExists;
-        let mut files = archive.into_iter().flat_map(|archive| archive.files_of(session.id()));
-        let log = files.find(|file| file.is_log);
-        if let Some(problem) = log.and_then(|file| find_unreadable(&file.path)) {
-            restored.outcome = RestoreOutcome::Failed;
-            restored.reason = Some(format!("Whether its log exists is not known: {problem}"));
+    if options.to.is_none() {
+        match log_presence(session, archive)? {
+            LogPresence::Gone => {}
+            LogPresence::Exists | LogPresence::Unknown(None) => {
+                restored.outcome = RestoreOutcome::LogExists;
+                return Ok(restored);
+            }
+            LogPresence::Unknown(Some(problem)) => {
+                restored.outcome = RestoreOutcome::Failed;
+                restored.reason = Some(format!("Whether its log exists is not known: {problem}"));
+                return Ok(restored);
+            }
         }
-        return Ok(restored);
     }
     match restorer.filter(|restorer| restorer.archive.has_session(session.id())) {
         None => restored.reason = Some(explain_missing(snapshot, session, options.keep)?),
@@ -180,9 +185,9 @@ impl LogRestorer<'_> {
     /// Takes back what a killed restore wrote into the database of a session, as the next program does
     /// that opens it: until then it cannot be read.
     fn end_killed_change(&self, session_id: &str) {
-        for file in self.archive.files_of(session_id).filter(|file| !is_log_file(&file.path)) {
+        for file in self.archive.files_of(session_id) {
             let Ok(place) = self.find_place(file) else { continue };
-            let database = database_of(&place);
+            let Some(database) = find_database(&place.to_string_lossy()) else { continue };
             let mut journal = database.clone().into_os_string();
             journal.push("-journal");
             if Path::new(&journal).exists() && find_use_of_database(&database).is_none() {
@@ -193,7 +198,8 @@ impl LogRestorer<'_> {
 
     /// Refuses to change a database whose agent may be running.
     fn check_use(file: &ArchivedFile, place: &Path) -> Result<(), String> {
-        match find_use_of_database(&database_of(place)) {
+        let database = find_database(&place.to_string_lossy());
+        match database.and_then(|database| find_use_of_database(&database)) {
             None => Ok(()),
             Some(reason) => Err(format!(
                 "Its rows are not put back: {reason}. End {}, then run the command again",
@@ -228,12 +234,6 @@ impl LogRestorer<'_> {
             )
         })
     }
-}
-
-/// Returns the database of a session that the store knows as `key`.
-fn database_of(key: &Path) -> PathBuf {
-    let key = key.to_string_lossy();
-    PathBuf::from(key.rsplit_once('#').map_or(&*key, |(database, _)| database))
 }
 
 /// Writes a file that does not exist, in one step, with folders for their owner only. `shown` is its path

@@ -237,9 +237,6 @@ fn texts(env: &TestEnv) -> Vec<(String, String)> {
 /// their head. Short texts alone do not tell a copy from a coincidence.
 const WITHOUT_MARKS: [&str; 2] = ["hermes", "kiro"];
 
-/// Agents whose logs are known by their names: under another name they are logs of a custom agent.
-const KNOWN_BY_NAME: [&str; 2] = ["gptme", "vibe"];
-
 /// Copies of the logs of every agent stay out: whole ones, and those without their beginning or end.
 #[test]
 fn copies_of_the_logs_of_every_agent_stay_out() {
@@ -267,10 +264,7 @@ fn copies_of_the_logs_of_every_agent_stay_out() {
 
         let content = fs::read(&log).expect("reads");
         let name = log.file_name().expect("name").to_string_lossy().into_owned();
-        let is_known_by_name = KNOWN_BY_NAME.iter().any(|agent| place.starts_with(agent));
-        if !is_known_by_name {
-            env.write(folder.join(format!("copied-{name}")), &content);
-        }
+        env.write(folder.join(format!("copied-{name}")), &content);
         let mut copies = vec![("whole", content.clone())];
         if name.ends_with(".jsonl") {
             let rows: Vec<&[u8]> = content.split_inclusive(|byte| *byte == b'\n').collect();
@@ -283,9 +277,7 @@ fn copies_of_the_logs_of_every_agent_stay_out() {
         for (way, copy) in copies {
             let folder = env.path(format!("logs/{way}")).join(place.parent().expect("a folder"));
             env.write(folder.join(&name), &copy);
-            if !is_known_by_name {
-                env.write(folder.join(format!("renamed-{name}")), &copy);
-            }
+            env.write(folder.join(format!("renamed-{name}")), &copy);
         }
         env.ingest("logs");
         let back: Vec<_> = texts(&env).into_iter().filter(|(_, text)| own.contains(text)).collect();

@@ -84,27 +84,38 @@ pub(crate) fn find_candidate(key: &str) -> Option<LogCandidate> {
     found.files.into_iter().find(|file| file.key() == key)
 }
 
-/// Returns why the file of the log that the store knows as `key` cannot be read. `None` if it can, or is
-/// not there.
-pub fn find_unreadable(key: &str) -> Option<String> {
-    let found = discover(&[find_file(key)?]);
-    let mut problems = found.problems.into_iter();
-    let problem = problems.find(|problem| problem.kind == ProblemKind::Unreadable)?;
-    Some(problem.message)
+/// Whether a log exists.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum LogPresence {
+    /// It is where it was.
+    Exists,
+    /// It is no longer in any of its possible files, or no longer in its database.
+    Gone,
+    /// Its file exists and cannot be read, for this reason, or cannot be reached.
+    Unknown(Option<String>),
 }
 
-/// Returns whether the log that the store knows as `key` is no longer in any of its possible files, or no
-/// longer in its database. A file that cannot be reached, as in a folder without permission, is not gone.
-pub fn is_gone(key: &str) -> bool {
-    match find_file(key) {
-        Some(file) => {
-            let found = discover(&[file]);
-            let is_unreadable = |problem: &Problem| problem.kind == ProblemKind::Unreadable;
-            !found.problems.iter().any(is_unreadable)
-                && found.files.iter().all(|candidate| candidate.key() != key)
-        }
-        None => find_obstacle(key).is_none(),
+/// Returns whether the log that the store knows as `key` exists.
+pub fn find_presence(key: &str) -> LogPresence {
+    let Some(file) = find_file(key) else {
+        return match find_obstacle(key) {
+            None => LogPresence::Gone,
+            Some(_) => LogPresence::Unknown(None),
+        };
+    };
+    let found = discover(&[file]);
+    let is_unreadable = |problem: &Problem| problem.kind == ProblemKind::Unreadable;
+    if let Some(problem) = found.problems.into_iter().find(is_unreadable) {
+        return LogPresence::Unknown(Some(problem.message));
     }
+    let exists = found.files.iter().any(|candidate| candidate.key() == key);
+    if exists { LogPresence::Exists } else { LogPresence::Gone }
+}
+
+/// Returns whether the log that the store knows as `key` is gone. One that cannot be read or reached, as in
+/// a folder without permission, is not.
+pub fn is_gone(key: &str) -> bool {
+    find_presence(key) == LogPresence::Gone
 }
 
 #[cfg(test)]

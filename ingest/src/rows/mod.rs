@@ -27,4 +27,4 @@ pub use self::read::{has_rows, make_text_only, read_rows};
 pub(crate) use self::replace::{
     CellChange, find_changed_cells, hash_rows, read_legible_rows, replace_cells,
 };
-pub(crate) use self::session_tables::{SessionTables, find_session, quoted};
+pub(crate) use self::session_tables::{find_session, quoted};

@@ -8,7 +8,8 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::cell;
 use super::document::{CellKind, RowDocument};
 use super::read::encode_tables;
-use super::session_tables::{FoundTable, SessionTables, quoted, read_tables};
+use super::session_tables::{FoundTable, quoted, read_tables};
+use crate::source::assembly::RowTables;
 
 /// A cell of a session's rows, and what it is to become.
 #[derive(Debug, Clone)]
@@ -47,7 +48,7 @@ pub(crate) fn hash_rows(rows: &RowDocument) -> serde_json::Result<u64> {
 /// Reads the rows of a session, with compressed text as text. `None` if the database does not have it.
 pub(crate) fn read_legible_rows(
     connection: &Connection,
-    tables: &SessionTables,
+    tables: &RowTables,
     id: &str,
 ) -> Result<Option<RowDocument>, String> {
     let found = read_tables(connection, tables, id).map_err(describe)?;
@@ -62,7 +63,7 @@ pub(crate) fn read_legible_rows(
 /// Returns the reason why the transaction must be rolled back: the rows changed, or the database refuses.
 pub(crate) fn replace_cells(
     transaction: &Connection,
-    tables: &SessionTables,
+    tables: &RowTables,
     id: &str,
     hash: u64,
     changes: &[CellChange],

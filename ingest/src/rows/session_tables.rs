@@ -1,4 +1,4 @@
-//! Which tables of each agent's database have rows of a session, and reads these rows.
+//! Finds the tables with the rows of a session, and reads these rows.
 
 use std::path::{Path, PathBuf};
 
@@ -9,96 +9,11 @@ use super::document::Row;
 use crate::provider::assemblies;
 use crate::provider::shared::database::cells::read_table_names;
 use crate::provider::shared::database::tables::split_session_path;
+use crate::source::assembly::RowTables;
 use crate::source::container::MAX_DOCUMENT_BYTES;
 
 /// The column of the tables whose rows belong to a session.
 pub(super) const SESSION_COLUMN: &str = "session_id";
-
-/// The tables with the rows of a session.
-#[derive(Debug)]
-pub(crate) struct SessionTables {
-    /// The name of the assembly that reads the sessions of the database.
-    assembly: &'static str,
-    /// The name of the program that keeps the database.
-    pub(super) agent: &'static str,
-    /// The tables with one row of the session, and the column with its id.
-    sessions: &'static [(&'static str, &'static str)],
-    /// Tables with a row that several sessions need, its key, and the column of the session that names it.
-    shared: &'static [(&'static str, &'static str, &'static str)],
-    /// The table of values with the session in their keys, the column of the key, and the beginnings of
-    /// these keys before the id.
-    values: Option<(&'static str, &'static str, &'static [&'static str])>,
-}
-
-const ALL_TABLES: &[SessionTables] = &[
-    SessionTables {
-        assembly: "OpenCode database",
-        agent: "OpenCode",
-        sessions: &[("session", "id"), ("session_v2", "id")],
-        shared: &[("project", "id", "project_id")],
-        values: None,
-    },
-    SessionTables {
-        assembly: "Goose database",
-        agent: "Goose",
-        sessions: &[("sessions", "id")],
-        shared: &[],
-        values: None,
-    },
-    SessionTables {
-        assembly: "Crush database",
-        agent: "Crush",
-        sessions: &[("sessions", "id")],
-        shared: &[],
-        values: None,
-    },
-    SessionTables {
-        assembly: "Hermes database",
-        agent: "Hermes",
-        sessions: &[("sessions", "id")],
-        shared: &[],
-        values: None,
-    },
-    SessionTables {
-        assembly: "Zed database",
-        agent: "Zed",
-        sessions: &[("threads", "id")],
-        shared: &[],
-        values: None,
-    },
-    SessionTables {
-        assembly: "ZCode database",
-        agent: "ZCode",
-        sessions: &[("session", "id")],
-        shared: &[],
-        values: None,
-    },
-    SessionTables {
-        assembly: "Devin database",
-        agent: "Devin",
-        sessions: &[("sessions", "id")],
-        shared: &[],
-        values: None,
-    },
-    SessionTables {
-        assembly: "Forge database",
-        agent: "Forge",
-        sessions: &[("conversations", "conversation_id")],
-        shared: &[],
-        values: None,
-    },
-    SessionTables {
-        assembly: "Cursor database",
-        agent: "Cursor",
-        sessions: &[("composerHeaders", "composerId")],
-        shared: &[],
-        values: Some((
-            "cursorDiskKV",
-            "key",
-            &["composerData:", "bubbleId:", "messageRequestContext:", "checkpointId:"],
-        )),
-    },
-];
 
 /// The rows of a session in a table.
 #[derive(Debug, Clone, PartialEq)]
@@ -110,22 +25,17 @@ pub(super) struct FoundTable {
 
 /// Returns the tables, the database and the id of the session that the store knows as `key`. `None` if it
 /// is not in a database whose tables are known.
-pub(crate) fn find_session(key: &str) -> Option<(&'static SessionTables, PathBuf, String)> {
+pub(crate) fn find_session(key: &str) -> Option<(&'static RowTables, PathBuf, String)> {
     let (database, id) = split_session_path(Path::new(key))?;
-    tables_of(&database).map(|tables| (tables, database, id))
-}
-
-/// Returns the tables of the sessions in a database. `None` if they are not known.
-fn tables_of(database: &Path) -> Option<&'static SessionTables> {
-    let assembly = assemblies().find(|assembly| assembly.has_source(database))?;
-    ALL_TABLES.iter().find(|tables| tables.assembly == assembly.name)
+    let assembly = assemblies().find(|assembly| assembly.has_source(&database))?;
+    assembly.rows.as_ref().map(|tables| (tables, database, id))
 }
 
 /// Reads all rows of a session, those that others need first. `None` if the database does not have the
 /// session, or more of it than a document may have.
 pub(super) fn read_tables(
     connection: &Connection,
-    tables: &SessionTables,
+    tables: &RowTables,
     id: &str,
 ) -> Result<Option<Vec<FoundTable>>> {
     let mut names: Vec<String> = read_table_names(connection)?.into_iter().collect();
@@ -193,7 +103,7 @@ pub(super) struct TableKey<'a> {
     pub(super) id: &'a str,
 }
 
-impl SessionTables {
+impl RowTables {
     /// Returns whether a table has one row for each session.
     pub(super) fn has_sessions(&self, table: &str) -> bool {
         self.sessions.iter().any(|(name, _)| *name == table)

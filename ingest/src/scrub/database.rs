@@ -22,17 +22,18 @@ use crate::discover::sniff::{Sniffed, sniff_content};
 use crate::provider::shared::database::connection::{connect_private_copy, query_database};
 use crate::provider::shared::database::tables::session_path;
 use crate::rows::{
-    CellChange, RowDocument, SessionTables, connect_for_writing, find_changed_cells, find_session,
-    hash_rows, quoted, read_legible_rows, replace_cells,
+    CellChange, RowDocument, connect_for_writing, find_changed_cells, find_session, hash_rows,
+    quoted, read_legible_rows, replace_cells,
 };
 use crate::run::{DecodedLog, LogSecrets};
+use crate::source::assembly::RowTables;
 use crate::source::candidate::Container;
 use crate::source::container::Content;
 
 /// The cells of a session that are replaced.
 #[derive(Debug)]
 pub struct RowChange {
-    tables: &'static SessionTables,
+    tables: &'static RowTables,
     id: String,
     /// Hash of the session's rows as they were.
     hash: u64,
@@ -209,7 +210,7 @@ impl<'a> DatabaseCopy<'a> {
 /// A session in a copy.
 struct CopiedSession<'c> {
     connection: &'c mut Connection,
-    tables: &'static SessionTables,
+    tables: &'static RowTables,
     id: &'c str,
 }
 

@@ -28,6 +28,32 @@ pub struct Assembly {
     pub find_defect: fn(&Path) -> Option<String>,
     /// Returns the document of the session at a path. The same session gives the same bytes.
     pub assemble: fn(&Path) -> io::Result<Vec<u8>>,
+    /// The tables with the rows of a session. `None` if the rows cannot be put back or replaced.
+    pub rows: Option<RowTables>,
+}
+
+/// The tables with the rows of a session. All other tables with a column `session_id` have some, too.
+#[derive(Debug)]
+pub struct RowTables {
+    /// The name of the program that keeps the database.
+    pub agent: &'static str,
+    /// The tables with one row of the session, and the column with its id.
+    pub sessions: &'static [(&'static str, &'static str)],
+    /// Tables with a row that several sessions need, its key, and the column of the session that names it.
+    pub shared: &'static [(&'static str, &'static str, &'static str)],
+    /// The table of values with the session in their keys, the column of the key, and the beginnings of
+    /// these keys before the id.
+    pub values: Option<(&'static str, &'static str, &'static [&'static str])>,
+}
+
+impl RowTables {
+    /// Returns the tables of a database with one row of a session in a table, by the column `id`.
+    pub const fn new(
+        agent: &'static str,
+        sessions: &'static [(&'static str, &'static str)],
+    ) -> Self {
+        Self { agent, sessions, shared: &[], values: None }
+    }
 }
 
 impl Assembly {

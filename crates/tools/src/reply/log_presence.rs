@@ -1,19 +1,25 @@
 //! Whether the log of a session exists, which may have been restored since the last ingest.
 
-use ingest::discover::is_gone;
+use ingest::discover::{LogPresence, find_presence};
 use schemas::ToolError;
 
 use crate::error::store_error;
 use store::{LogArchive, StoredSession};
 
 /// Returns whether the log of a session exists.
-pub fn has_log(session: &StoredSession, archive: Option<&LogArchive>) -> Result<bool, ToolError> {
+pub fn log_presence(
+    session: &StoredSession,
+    archive: Option<&LogArchive>,
+) -> Result<LogPresence, ToolError> {
     let archived = archive.and_then(|archive| archive.files_of(session.id()).next());
-    Ok(match archived {
-        Some(log) => !is_gone(&log.path),
-        None => {
-            let row = session.row().map_err(store_error)?;
-            !row.source_gone && !is_gone(&row.source_path)
-        }
-    })
+    if let Some(log) = archived {
+        return Ok(find_presence(&log.path));
+    }
+    let row = session.row().map_err(store_error)?;
+    Ok(if row.source_gone { LogPresence::Gone } else { find_presence(&row.source_path) })
+}
+
+/// Returns whether the log of a session is not known to be gone.
+pub fn has_log(session: &StoredSession, archive: Option<&LogArchive>) -> Result<bool, ToolError> {
+    Ok(log_presence(session, archive)? != LogPresence::Gone)
 }

@@ -75,6 +75,7 @@ const ASSEMBLY: Assembly = Assembly {
     sessions: list_chats,
     find_defect: |_| None,
     assemble: assemble_chat,
+    rows: None,
 };
 
 /// Histories are in the folders of projects, which only the user knows, unless a variable names one.

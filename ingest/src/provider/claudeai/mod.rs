@@ -66,6 +66,7 @@ const ASSEMBLY: Assembly = Assembly {
     sessions: |path| EXPORT.list(path),
     find_defect: |_| None,
     assemble: |path| EXPORT.assemble(path),
+    rows: None,
 };
 
 /// The parent of the first message of a conversation.

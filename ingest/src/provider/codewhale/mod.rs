@@ -109,7 +109,7 @@ fn decode_metadata(metadata: Value<'_>, out: &mut Stream) -> Option<i64> {
     let dollars = |key: &str| cost.and_then(|cost| cost.cost(key)).unwrap_or(0.0);
     let cost = dollars("session_cost_usd") + dollars("subagent_cost_usd");
     if total > 0 || cost > 0.0 {
-        begin_header_record(updated, out);
+        begin_header_record(created, out);
         if cost > 0.0 {
             let subtype = Some("session_cost");
             let decoded = DecodedEvent { subtype, cost: Some(cost), ..DecodedEvent::default() };

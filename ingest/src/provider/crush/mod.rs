@@ -25,7 +25,7 @@ use crate::provider::shared::database::tables::{
 use crate::provider::shared::document::{self, ASSEMBLED, Document};
 use crate::provider::shared::identity::begin_header_record;
 use crate::provider::shared::{chat, sidecar};
-use crate::source::assembly::Assembly;
+use crate::source::assembly::{Assembly, RowTables};
 use crate::stream::{DecodedEvent, Stream, TitleFrom};
 use crate::text::json::{JsonFields, Value};
 
@@ -85,6 +85,7 @@ const ASSEMBLY: Assembly = Assembly {
     sessions: |database| TABLES.list(database),
     find_defect: |database| TABLES.find_defect(database),
     assemble: |path| TABLES.assemble(path),
+    rows: Some(RowTables::new(TABLES.agent, &[(TABLES.sessions, "id")])),
 };
 
 /// Maximum size in bytes of the list of projects.

@@ -27,7 +27,7 @@ use crate::provider::shared::database::size_limit::{OVERSIZED_RECORD, Piece, Siz
 use crate::provider::shared::database::tables::{
     assembled_session, missing_session, split_session_path,
 };
-use crate::source::assembly::{Assembly, SessionList};
+use crate::source::assembly::{Assembly, RowTables, SessionList};
 use crate::text::json::legible_json;
 
 /// Value of `store` in the documents of these chats.
@@ -99,6 +99,14 @@ pub(super) const ASSEMBLY: Assembly = Assembly {
         query_database(&database, AGENT, |connection| read_document(connection, &id))?
             .ok_or_else(missing_session)
     },
+    rows: Some(RowTables {
+        values: Some((
+            "cursorDiskKV",
+            "key",
+            &["composerData:", "bubbleId:", "messageRequestContext:", "checkpointId:"],
+        )),
+        ..RowTables::new(AGENT, &[("composerHeaders", "composerId")])
+    }),
 };
 
 /// Returns whether a file is the database with the chats of all windows.

@@ -30,7 +30,7 @@ use crate::provider::shared::database::tables::{
     RecordTable, SESSIONS, SessionTables, claim_stored,
 };
 use crate::provider::shared::document::{self, ASSEMBLED, Document};
-use crate::source::assembly::Assembly;
+use crate::source::assembly::{Assembly, RowTables};
 use crate::stream::{Stream, TitleFrom};
 use crate::text::json::{JsonFields, Value};
 
@@ -94,6 +94,7 @@ const ASSEMBLY: Assembly = Assembly {
     sessions: |database| TABLES.list(database),
     find_defect: |database| TABLES.find_defect(database),
     assemble: |path| TABLES.assemble(path),
+    rows: Some(RowTables::new(AGENT, &[(SESSIONS, "id")])),
 };
 
 fn log_roots(places: &AgentFolders<'_>) -> Vec<PathBuf> {

@@ -39,7 +39,7 @@ use crate::provider::shared::database::tables::{
     claim_stored, missing_session, session_list, split_session_path,
 };
 use crate::provider::shared::document::{self, ASSEMBLED, Document};
-use crate::source::assembly::Assembly;
+use crate::source::assembly::{Assembly, RowTables};
 use crate::source::container::MAX_DOCUMENT_BYTES;
 use crate::stream::{Stream, TitleFrom};
 use crate::text::json::{JsonFields, Value, legible_json};
@@ -96,6 +96,7 @@ const ASSEMBLY: Assembly = Assembly {
     },
     find_defect: |database| find_unread_rows(database, AGENT),
     assemble: assemble_conversation,
+    rows: Some(RowTables::new(AGENT, &[(TABLE, "conversation_id")])),
 };
 
 /// Returns the databases of this version, and of those that had no dot before the name of the folder.

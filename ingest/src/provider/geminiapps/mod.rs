@@ -65,6 +65,7 @@ const ASSEMBLY: Assembly = Assembly {
     sessions: |path| EXPORT.list(path),
     find_defect: |_| None,
     assemble: |path| EXPORT.assemble(path),
+    rows: None,
 };
 
 /// The beginning of the address of a conversation.

@@ -33,7 +33,7 @@ use crate::provider::shared::database::tables::{
 };
 use crate::provider::shared::document::{self, ASSEMBLED, Document};
 use crate::provider::shared::identity::begin_header_record;
-use crate::source::assembly::Assembly;
+use crate::source::assembly::{Assembly, RowTables};
 use crate::stream::{DecodedEvent, Stream, TitleFrom};
 use crate::text::json::{JsonFields, Parser, Value, decode_embedded};
 
@@ -117,6 +117,7 @@ const ASSEMBLY: Assembly = Assembly {
     sessions: |database| TABLES.list(database),
     find_defect: |database| TABLES.find_defect(database),
     assemble: |path| TABLES.assemble(path),
+    rows: Some(RowTables::new(AGENT, &[(TABLES.sessions, "id")])),
 };
 
 /// Beginnings of the titles that Goose gives to sessions without one.

@@ -144,16 +144,31 @@ fn claim_log(head: &LogHead<'_>) -> Option<SessionClaim> {
             ..SessionClaim::new(Provider::Gptme, name(folder)?)
         });
     }
-    let conversation = folder.parent().filter(|_| is_message && folder.ends_with(BRANCHES))?;
-    let is_branch =
-        is_conversation_folder(conversation) && has_log(&conversation.join(CONVERSATION));
-    let parent = name(conversation).filter(|_| is_branch)?;
-    let id = format!("{parent}/{}", head.file_stem());
-    Some(SessionClaim {
-        parent: Some(parent),
-        relation: Some(Relation::ForkedFrom),
+    let is_conversation =
+        |folder: &&Path| is_conversation_folder(folder) && has_log(&folder.join(CONVERSATION));
+    let conversation = folder.parent().filter(|_| is_message && folder.ends_with(BRANCHES));
+    if let Some(parent) = conversation.filter(is_conversation).and_then(name) {
+        let id = format!("{parent}/{}", head.file_stem());
+        return Some(SessionClaim {
+            parent: Some(parent),
+            relation: Some(Relation::ForkedFrom),
+            first_record,
+            ..SessionClaim::new(Provider::Gptme, id)
+        });
+    }
+    // A copy somewhere else is known by its times.
+    let is_copy = is_message && first["timestamp"].as_str().is_some_and(is_local_time);
+    is_copy.then(|| SessionClaim {
         first_record,
-        ..SessionClaim::new(Provider::Gptme, id)
+        ..SessionClaim::new(Provider::Gptme, head.file_stem())
+    })
+}
+
+/// Returns whether a time is written as gptme does: with microseconds, and without a zone.
+fn is_local_time(time: &str) -> bool {
+    let fraction = time.rsplit_once('.').map(|(_, fraction)| fraction);
+    fraction.is_some_and(|fraction| {
+        fraction.len() == 6 && fraction.bytes().all(|byte| byte.is_ascii_digit())
     })
 }
 

@@ -31,7 +31,7 @@ use crate::provider::shared::database::listing::{
     self, DatabaseListing, ListedTable, ListedTables,
 };
 use crate::provider::shared::database::tables::{self, missing_session};
-use crate::source::assembly::{Assembly, SessionList};
+use crate::source::assembly::{Assembly, RowTables, SessionList};
 
 /// Value of `store` in the documents of these sessions.
 pub(super) const STORE: &str = "hermes";
@@ -69,6 +69,7 @@ pub(super) const ASSEMBLY: Assembly = Assembly {
         query_database(&database, AGENT, |connection| assemble_document(connection, &session))?
             .ok_or_else(missing_session)
     },
+    rows: Some(RowTables::new(AGENT, &[("sessions", "id")])),
 };
 
 /// Returns the path of the database in a home folder of Hermes.

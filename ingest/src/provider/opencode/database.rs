@@ -30,7 +30,7 @@ use crate::provider::shared::database::listing::{
 use crate::provider::shared::database::tables::{
     missing_session, session_list, split_session_path,
 };
-use crate::source::assembly::Assembly;
+use crate::source::assembly::{Assembly, RowTables};
 
 /// Columns of a session that its document shows, each with its field name in the document.
 const SESSION_COLUMNS: &[(&str, &str)] = &[
@@ -88,6 +88,10 @@ pub(super) const ASSEMBLY: Assembly = Assembly {
         let (database, session) = split_session_path(path).ok_or_else(missing_session)?;
         assemble_database(&database, &session)
     },
+    rows: Some(RowTables {
+        shared: &[("project", "id", "project_id")],
+        ..RowTables::new("OpenCode", &[("session", "id"), ("session_v2", "id")])
+    }),
 };
 
 /// Lists the databases in OpenCode's data folder, sorted by name: `opencode.db` and one per release

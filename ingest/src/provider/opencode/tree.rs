@@ -42,6 +42,7 @@ pub(super) const ASSEMBLY: Assembly = Assembly {
     },
     find_defect: |_| None,
     assemble: assemble_tree,
+    rows: None,
 };
 
 /// Names of the folders of a tree that hold parts of sessions.

@@ -43,6 +43,7 @@ pub(super) const ASSEMBLY: Assembly = Assembly {
     sessions: list_conversation,
     find_defect: |_| None,
     assemble: assemble_conversation,
+    rows: None,
 };
 
 fn events_folder(state: &Path) -> PathBuf {

@@ -244,15 +244,13 @@ impl ChatExport {
             Some(_) => messages.iter().map(|message| message.get().len() as u64).sum(),
             None => length.min(text.len() as u64),
         };
-        let Some(id) = (self.id)(&info).filter(|id| !id.is_empty()) else {
+        let Some(mut id) = (self.id)(&info).filter(|id| !id.is_empty()) else {
             return bad.without_id.add(|| {
                 format!(
                     "the conversation of {length} bytes at byte {offset} has no id to know it by"
                 )
             });
         };
-        // The sign separates the file and the id in a path.
-        let mut id = id.replace('#', "_");
         let updated_us = info.get(self.updated).and_then(parse_json_time).unwrap_or(0);
         let hash = xxh3_64(beginning);
         match export.rows.get(&id) {

@@ -21,9 +21,11 @@ const MAX_META_BYTES: u64 = 16 << 20;
 /// Length in bytes of the part of a session's id in the name of its folder.
 const SHORT_ID_BYTES: usize = 8;
 
-/// Returns the metadata of the session in a folder.
-pub(super) fn read_meta(folder: &Path) -> Option<Json> {
-    sidecar::read_json(&folder.join(META), MAX_META_BYTES)
+/// Returns the metadata next to the messages of a session. Other files in its folder are copies, and have
+/// none.
+pub(super) fn meta_of(log: &Path) -> Option<Json> {
+    let meta = log.ends_with(MESSAGES).then(|| log.with_file_name(META))?;
+    sidecar::read_json(&meta, MAX_META_BYTES)
 }
 
 /// Returns the part of a session's id by which Vibe shows it.
@@ -57,7 +59,7 @@ pub(super) fn counts_of_compacted(folder: &Path, meta: &Json, messages: &[u8]) -
         .flatten()
         .filter_map(Result::ok)
         .filter(|sibling| sibling.file_name().to_string_lossy().ends_with(&end))
-        .filter_map(|sibling| read_meta(&sibling.path()))
+        .filter_map(|sibling| meta_of(&sibling.path().join(MESSAGES)))
         .find(|sibling| sibling["session_id"] == parent)
 }
 

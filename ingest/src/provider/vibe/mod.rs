@@ -16,14 +16,14 @@
 
 mod meta;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use schemas::event::Relation;
 use schemas::session::SHUTDOWN_SUM;
 use schemas::{Confidence, EventType, Provider};
 use serde_json::Value as Json;
 
-use self::meta::{MESSAGES, META, read_meta, short_id};
+use self::meta::{MESSAGES, META, meta_of, short_id};
 use crate::provider::format::{
     LogFormat, LogHead, LogReader, Quirks, RecordOutcome, RecordTally, SessionClaim,
 };
@@ -88,23 +88,25 @@ fn claim_log(head: &LogHead<'_>) -> Option<SessionClaim> {
         return Some(claim_session(short_id(id), meta, &fields["messages"][0], None));
     }
     let first = head.objects.first()?;
-    let is_log = head.path.ends_with(MESSAGES)
-        && match first["role"].as_str() {
-            Some("user" | "assistant") => first["message_id"].is_string(),
-            // The first message of a log without its beginning.
-            Some("tool") => first["tool_call_id"].is_string(),
-            Some(_) | None => false,
-        };
-    if !is_log {
-        return None;
-    }
+    let id = match first["role"].as_str() {
+        Some("user" | "assistant") => &first["message_id"],
+        // The first message of a log without its beginning.
+        Some("tool") => &first["tool_call_id"],
+        Some(_) | None => return None,
+    };
+    id.as_str()?;
     let folder = head.path.parent()?;
-    let name = folder.file_name()?.to_str()?;
-    let meta = read_meta(folder).unwrap_or_default();
+    let meta = meta_of(head.path).unwrap_or_default();
+    let name = folder.file_name().and_then(|name| name.to_str());
+    let name = name.filter(|_| head.path.ends_with(MESSAGES));
     // Other programs, too, call a file `messages.jsonl`.
-    let is_session = name.starts_with("session_") || meta["session_id"].is_string();
-    let id = name.rsplit('_').next().filter(|_| is_session)?;
-    Some(claim_session(id, &meta, first, meta::parent_of_subagent(folder)))
+    let is_session = |name: &&str| name.starts_with("session_") || meta["session_id"].is_string();
+    if let Some(id) = name.filter(is_session).and_then(|name| name.rsplit('_').next()) {
+        return Some(claim_session(id, &meta, first, meta::parent_of_subagent(folder)));
+    }
+    // A copy somewhere else is known by its messages.
+    let is_copy = first["injected"].is_boolean();
+    is_copy.then(|| claim_session(head.file_stem(), &Json::Null, first, None))
 }
 
 /// Claims the session with an id. `first` is its first message, and `root` the session whose subagent
@@ -133,9 +135,9 @@ fn claim_session(id: &str, meta: &Json, first: &Json, root: Option<&str>) -> Ses
 fn decode_log(bytes: &[u8], out: &mut Stream, tally: &mut RecordTally) {
     let mut decoder = VibeDecoder::default();
     if document::is_lines(bytes, "messages") {
-        let log = out.session.source_path.clone();
-        let folder = Path::new(&log).parent().unwrap_or_else(|| Path::new(""));
-        let meta = read_meta(folder).unwrap_or_default();
+        let log = PathBuf::from(&out.session.source_path);
+        let folder = log.parent().unwrap_or_else(|| Path::new(""));
+        let meta = meta_of(&log).unwrap_or_default();
         let earlier = meta::counts_of_compacted(folder, &meta, bytes);
         decoder.decode_meta(&meta, earlier.as_ref(), out);
         document::for_each_line(bytes, out, tally, &mut |message, span, out, tally| {

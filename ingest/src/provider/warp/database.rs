@@ -92,6 +92,7 @@ pub(super) const ASSEMBLY: Assembly = Assembly {
         query_database(&database, AGENT, |connection| read_document(connection, &id))?
             .ok_or_else(missing_session)
     },
+    rows: None,
 };
 
 /// A record of a document, with what orders it.

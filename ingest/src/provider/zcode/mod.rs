@@ -27,7 +27,7 @@ use crate::provider::format::{
 use crate::provider::shared::chat;
 use crate::provider::shared::database::tables::{RecordTable, SessionTables, claim_stored};
 use crate::provider::shared::document::{self, ASSEMBLED, Document};
-use crate::source::assembly::Assembly;
+use crate::source::assembly::{Assembly, RowTables};
 use crate::stream::{Stream, TitleFrom};
 use crate::text::json::{JsonFields, Value};
 
@@ -89,6 +89,7 @@ const ASSEMBLY: Assembly = Assembly {
     sessions: |database| TABLES.list(database),
     find_defect: |database| TABLES.find_defect(database),
     assemble: |path| TABLES.assemble(path),
+    rows: Some(RowTables::new(TABLES.agent, &[(TABLES.sessions, "id")])),
 };
 
 fn log_roots(places: &AgentFolders<'_>) -> Vec<PathBuf> {

@@ -41,7 +41,7 @@ use crate::provider::shared::database::tables::{
 };
 use crate::provider::shared::document::{self, ASSEMBLED, Document};
 use crate::provider::shared::identity::begin_header_record;
-use crate::source::assembly::Assembly;
+use crate::source::assembly::{Assembly, RowTables};
 use crate::source::container::MAX_DOCUMENT_BYTES;
 use crate::stream::{DecodedEvent, Stream, TitleFrom, parse_micros};
 use crate::text::json::{JsonFields, Value};
@@ -95,6 +95,7 @@ const ASSEMBLY: Assembly = Assembly {
     },
     find_defect: |database| find_unread_rows(database, AGENT),
     assemble: assemble_thread,
+    rows: Some(RowTables::new(AGENT, &[("threads", "id")])),
 };
 
 fn log_roots(places: &AgentFolders<'_>) -> Vec<PathBuf> {
