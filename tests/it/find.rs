@@ -131,18 +131,16 @@ fn dates_agents_and_projects_of_a_question_are_no_words() {
 }
 
 #[test]
-fn an_answer_without_most_of_the_words_says_that_probably_none_is_meant() {
+fn an_answer_without_most_of_the_words_says_that_it_is_uncertain() {
     let env = with_three_sessions();
     let hint = |question: &str| env.json(["find", question])["hint"].text().to_owned();
     let poor = hint("did we port the zeppelin budget to Zig on Hetzner");
     assert!(
-        poor.starts_with(
-            "Probably no session is about this: the best lacks port, zeppelin, Zig, Hetzner."
-        ),
+        poor.starts_with("Uncertain: the best session lacks port, zeppelin, Zig, Hetzner."),
         "{poor}"
     );
-    assert!(!hint("retry budget of the lamp").contains("Probably"));
-    assert!(!hint("the ferries of pier").contains("Probably"), "pier is the project");
+    assert!(!hint("retry budget of the lamp").contains("Uncertain"));
+    assert!(!hint("the ferries of pier").contains("Uncertain"), "pier is the project");
 }
 
 #[test]
@@ -247,7 +245,8 @@ fn assert_passages_are_readable(answer: &Value, best: usize) {
             None => Vec::new(),
         };
         let (count, bytes) = if place == 0 { (1, best) } else { (0, best.min(20)) };
-        assert!(texts.len() >= count && texts.iter().all(|text| text.len() >= bytes), "{answer:#}");
+        let is_readable = |text: &&str| text.len() >= bytes || !text.ends_with('…');
+        assert!(texts.len() >= count && texts.iter().all(is_readable), "{answer:#}");
     }
 }
 

@@ -171,8 +171,8 @@ fn question(agent: &mut Agent) {
     let query = "criterion benchmark new dependencies sort:relevance";
     let found = agent.ask("search_events", json!({ "query": query, "limit": 5 }));
     let best = &items(&found, "matches")[0];
-    let from = best["turn_index"].as_u64().expect("a turn");
-    let turns = format!("{from}-{}", from + 1);
+    let last = best["turn_index"].as_u64().expect("a turn");
+    let turns = format!("{}-{last}", last - 1);
     let level = json!({ "session_id": best["event_id"], "detail_level": "turns", "turns": turns });
     let talk = agent.ask("get_session_details", level);
     let turns = items(&talk, "turns");

@@ -4,6 +4,7 @@
 //! Depends on the store and does not know tools, MCP or the command line.
 
 mod absent;
+mod by_bound;
 mod error;
 mod index_filter;
 mod indexed_rows;

@@ -63,6 +63,7 @@ pub use self::analyze::{
 pub use self::blame::{BlameData, BlameSpan, BlamedFile, CountedEdit, WrittenBy};
 use self::doctor::DoctorData;
 pub use self::endings::{SessionTail, read_session_tail};
+pub use self::find::LEAST_SHARE;
 pub use self::handover::Handover;
 pub use self::image::EventImage;
 pub use self::image::count_images;

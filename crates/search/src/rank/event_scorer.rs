@@ -2,8 +2,9 @@
 
 use schemas::EventType;
 
+use crate::by_bound::ROUNDING_MARGIN;
 use crate::sessions::{
-    Averages, ScoredEvent, SessionPart, SessionQuestion, Totals, append_matches,
+    Averages, ScoredEvent, SessionPart, SessionQuestion, Totals, append_matches, is_talk,
 };
 use store::Snapshot;
 
@@ -57,7 +58,61 @@ pub(super) struct EventScorer<'a> {
     pub(super) event_types: &'a [EventType],
 }
 
+/// What is known of the events of a session before they are scored.
+pub(super) struct EventBound {
+    /// The highest score that any of them may have.
+    pub(super) score: f32,
+    /// Number of events that have words of the question and are asked about.
+    pub(super) matched: usize,
+}
+
 impl EventScorer<'_> {
+    /// Bounds the scores of the events of a session for which `is_asked` returns true, given their segment
+    /// and index: each as if the best talk events of the session were next to it.
+    pub(super) fn bound_session(
+        &self,
+        parts: &[SessionPart<'_>],
+        is_asked: &dyn Fn(usize, u32) -> bool,
+    ) -> EventBound {
+        let mut matched = 0;
+        // The best score of the words of an event of each type.
+        let mut best_of_types: [Option<f32>; EventType::ALL.len()] = Default::default();
+        let mut best_talk: f32 = 0.0;
+        let mut talk_counts = vec![0.0; self.question.terms.len()];
+        for part in parts {
+            part.for_each_match(|event| {
+                let (score, _) = self.averages.score_hits(event.hits, event.length);
+                if is_talk(event.event_type) {
+                    best_talk = best_talk.max(score);
+                    for hit in event.hits {
+                        talk_counts[hit.term()] += hit.value();
+                    }
+                }
+                if self.is_asked_type(event.event_type)
+                    && is_asked(part.segment(), event.event_index)
+                {
+                    matched += 1;
+                    let best = &mut best_of_types[event.event_type as usize];
+                    *best = Some(best.unwrap_or(0.0).max(score));
+                }
+            });
+        }
+
+        let session = parts.first().map_or(0, SessionPart::session);
+        let neighbours = best_talk * BEFORE_WEIGHTS.iter().chain(&AFTER_WEIGHTS).sum::<f32>();
+        let of_session = self.score_of_session(session, &talk_counts);
+        let of_types = EventType::ALL.iter().zip(best_of_types).filter_map(|(event_type, best)| {
+            let own = (best? + neighbours) / self.averages.total_weight();
+            Some((own + of_session) * type_weight(*event_type))
+        });
+        let best = of_types.fold(0.0, f32::max) + DATE_WEIGHT * self.nearness_to_dates(session);
+        EventBound { score: best * ROUNDING_MARGIN, matched }
+    }
+
+    fn is_asked_type(&self, event_type: EventType) -> bool {
+        self.event_types.is_empty() || self.event_types.contains(&event_type)
+    }
+
     /// Scores the events of a session that have words of the question, given its parts, of which there
     /// is at least one, in the order of events.
     pub(super) fn score_session(&self, parts: &[SessionPart<'_>]) -> Vec<RankedEvent> {
@@ -88,7 +143,7 @@ impl EventScorer<'_> {
         let question_weight = self.averages.total_weight() + self.totals.absent_weight();
         let mut ranked = Vec::with_capacity(matches.len());
         for (found, mut event) in matches.iter().zip(events) {
-            if !self.event_types.is_empty() && !self.event_types.contains(&event.event_type) {
+            if !self.is_asked_type(event.event_type) {
                 continue;
             }
             let own =

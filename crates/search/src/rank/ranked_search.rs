@@ -7,6 +7,7 @@ use super::candidates::{Candidates, find_candidates};
 use super::event_scorer::{EventScorer, RankedEvent, type_weight};
 use super::seen_events::{RankedPosition, SeenEvents};
 use super::terms::ranked_question;
+use crate::by_bound::ByBound;
 use crate::error::SearchError;
 use crate::indexed_rows::find_text_rows;
 use crate::matcher::Matcher;
@@ -93,9 +94,11 @@ pub fn search_ranked(
     let candidates = if required.clauses.is_empty() && !filter.must_check_any_facts() {
         question.find_best_candidates(&filter, &seen)?
     } else {
-        let events = question.score_events(&filter, |events| events)?;
+        let events = question.score_events(&filter)?;
         let mut candidates = find_candidates(&filter, &required, events, &halt)?;
-        candidates.events.retain(|ranked| !seen.contains(snapshot, ranked));
+        candidates
+            .events
+            .retain(|ranked| !seen.contains(snapshot, ranked.session(), ranked.event.event_index));
         candidates.matched = candidates.events.len();
         candidates
     };
@@ -171,51 +174,70 @@ impl WeighedQuestion {
         Ok(Some(Self { question, hits, totals, averages }))
     }
 
-    /// Scores all events that have words of the question. Returns what `take` makes of those of some
-    /// sessions each time.
-    fn score_events<T: Send>(
-        &self,
-        filter: &RowFilter<'_>,
-        take: impl Fn(Vec<RankedEvent>) -> T + Sync,
-    ) -> Result<Vec<T>, StoreError> {
-        let scorer = EventScorer {
+    fn scorer<'a>(&'a self, filter: &'a RowFilter<'_>) -> EventScorer<'a> {
+        EventScorer {
             snapshot: filter.snapshot,
             question: &self.question,
             averages: &self.averages,
             totals: &self.totals,
             event_types: &filter.request.event_types,
-        };
+        }
+    }
+
+    /// Scores all events that have words of the question.
+    fn score_events(&self, filter: &RowFilter<'_>) -> Result<Vec<Vec<RankedEvent>>, StoreError> {
+        let scorer = self.scorer(filter);
         let parts = collect_parts(&self.hits);
         in_parallel(&group_parts(&parts), SESSIONS_AT_ONCE, |sessions| {
-            let mut events = Vec::new();
-            for parts in sessions {
-                events.extend(scorer.score_session(parts));
-            }
-            Ok(take(events))
+            Ok(sessions.iter().flat_map(|parts| scorer.score_session(parts)).collect())
         })
     }
 
-    /// Scores all events that have words of the question, and keeps those that may be on the page. Their
-    /// facts need not be checked.
+    /// Counts the events that have words of the question, and scores those of the sessions that may be on
+    /// the page. Their facts need not be checked.
     fn find_best_candidates(
         &self,
         filter: &RowFilter<'_>,
         seen: &SeenEvents,
     ) -> Result<Candidates, StoreError> {
-        let parts = self.score_events(filter, |mut events| {
-            events.retain(|ranked| {
-                !filter.is_excluded(ranked.event.segment())
-                    && !seen.contains(filter.snapshot, ranked)
-            });
-            let matched = events.len();
-            keep_best(filter, &mut events);
-            events.shrink_to_fit();
-            Candidates { events, matched, ..Candidates::default() }
+        let scorer = self.scorer(filter);
+        let parts = collect_parts(&self.hits);
+        let bounds = in_parallel(&group_parts(&parts), SESSIONS_AT_ONCE, |sessions| {
+            let mut bounds = Vec::with_capacity(sessions.len());
+            for parts in sessions {
+                let session = parts[0].session();
+                let bound = scorer.bound_session(parts, &|segment, event_index| {
+                    !filter.is_excluded(segment)
+                        && !seen.contains(filter.snapshot, session, event_index)
+                });
+                bounds.push((bound, *parts));
+            }
+            Ok::<_, StoreError>(bounds)
         })?;
+
         let mut best = Candidates { is_complete: true, ..Candidates::default() };
-        for part in parts {
-            best.matched += part.matched;
-            best.events.extend(part.events);
+        let mut sessions = Vec::new();
+        for (bound, parts) in bounds.into_iter().flatten() {
+            best.matched += bound.matched;
+            if bound.matched > 0 {
+                sessions.push((bound.score, parts));
+            }
+        }
+        let mut others = ByBound::new(sessions);
+        while let Some(bound) = others.next_bound() {
+            let certain = best.events.iter().filter(|ranked| ranked.event.score > bound);
+            if certain.take(read_events(filter)).count() == read_events(filter) {
+                break;
+            }
+            for mut events in others.score_next(|parts| scorer.score_session(parts))? {
+                events.retain(|ranked| {
+                    let event = &ranked.event;
+                    !filter.is_excluded(event.segment())
+                        && !seen.contains(filter.snapshot, ranked.session(), event.event_index)
+                });
+                best.events.extend(events);
+            }
+            keep_best(filter, &mut best.events);
         }
         Ok(best)
     }
@@ -300,13 +322,18 @@ fn is_part_of_word(filter: &RowFilter<'_>, letters: &str) -> Result<bool, StoreE
     Ok(false)
 }
 
+/// Returns the number of best events whose texts are read for a page.
+fn read_events(filter: &RowFilter<'_>) -> usize {
+    MIN_READ_EVENTS.max(2 * filter.request.limit)
+}
+
 /// Keeps the best events, as many as are read for a page, in no particular order.
 fn keep_best(filter: &RowFilter<'_>, events: &mut Vec<RankedEvent>) {
     let best_first = |a: &RankedEvent, b: &RankedEvent| compare_events(filter.snapshot, a, b);
     if filter.request.one_per_session {
         keep_best_of_sessions(events, best_first);
     }
-    let read = MIN_READ_EVENTS.max(2 * filter.request.limit);
+    let read = read_events(filter);
     if events.len() > read {
         events.select_nth_unstable_by(read, best_first);
         events.truncate(read);

@@ -11,7 +11,6 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-use super::event_scorer::RankedEvent;
 use store::Snapshot;
 
 /// Bytes of a hash. Of a million events, one in a million is taken for one that was shown.
@@ -59,13 +58,9 @@ impl SeenEvents {
         self.known.insert(hash);
     }
 
-    /// True if an event was shown.
-    pub(super) fn contains(&self, snapshot: &Snapshot, ranked: &RankedEvent) -> bool {
-        if self.hashes.is_empty() {
-            return false;
-        }
-        let id = snapshot.sessions()[ranked.session()].id();
-        self.contains_id(id, ranked.event.event_index)
+    /// True if the event at an index of the session at a position was shown.
+    pub(super) fn contains(&self, snapshot: &Snapshot, session: usize, event_index: u32) -> bool {
+        !self.hashes.is_empty() && self.contains_id(snapshot.sessions()[session].id(), event_index)
     }
 
     fn contains_id(&self, session_id: &str, event_index: u32) -> bool {

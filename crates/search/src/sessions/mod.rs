@@ -25,7 +25,7 @@ mod windows;
 pub(super) use passages::{
     TermPair, bound_pairs, find_best_place, find_places, read_texts, weigh_pairs,
 };
-pub(super) use postings::{AskedRows, SegmentHits};
+pub(super) use postings::{AskedRows, SegmentHits, is_talk};
 pub use question::SessionQuestion;
 pub use ranked_session::NamedParts;
 pub(super) use score::{ScoredEvent, SessionPart, append_matches, collect_parts, group_parts};

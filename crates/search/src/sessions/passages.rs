@@ -74,16 +74,7 @@ pub(crate) struct TermPlace {
 
 /// Returns the places of the question's words in a text, in order.
 pub(crate) fn find_places(question: &SessionQuestion, text: &str) -> Vec<TermPlace> {
-    // Most words of a text begin with another letter than any word of the question.
-    let mut is_first_letter = [false; 256];
-    for term in question.terms.iter().filter(|term| term.is_indexed) {
-        for prefix in &term.prefixes {
-            let first = prefix.as_bytes()[0];
-            is_first_letter[usize::from(first)] = true;
-            is_first_letter[usize::from(first.to_ascii_uppercase())] = true;
-        }
-    }
-
+    let letters = question.first_letters();
     let mut places = Vec::new();
     let mut ordinal = 0;
     let mut at = 0;
@@ -94,7 +85,7 @@ pub(crate) fn find_places(question: &SessionQuestion, text: &str) -> Vec<TermPla
             at += 1;
             continue;
         }
-        if is_first_letter[usize::from(bytes[at])] {
+        if letters.may_begin(bytes[at]) {
             let word = text[at..at + run].to_ascii_lowercase();
             let stem = common_form(&word);
             let mut terms = question.terms.iter();

@@ -94,6 +94,8 @@ pub(crate) struct SegmentHits {
     left_out: FixedBitSet,
     /// By row, then by word.
     pub(crate) hits: Vec<TermHit>,
+    /// For each span, where its hits end.
+    hit_ends: Vec<usize>,
 }
 
 impl SegmentHits {
@@ -113,38 +115,52 @@ impl SegmentHits {
         let left_out = find_left_out(snapshot, segment, &spans, asked)?;
 
         let words = index.word_lookup();
-        let mut hits = text_hits.get(&number).cloned().unwrap_or_default();
+        let mut listed = Vec::new();
         for (position, term) in terms.iter().enumerate() {
             if term.is_indexed {
-                append_term_hits(&words, index.row_count(), position, term, &mut hits)?;
+                listed.push(TermRows::find(&words, index.row_count(), position, term)?);
             }
         }
-        // The rows of each word ascend already, which a stable sort makes use of.
-        hits.sort_by_key(|hit| (hit.row, hit.term));
-        let mut found =
-            Self { segment: number, spans, outlines: index.read_outlines()?, left_out, hits };
+        let mut hits = merge_rows(&listed);
+        if let Some(more) = text_hits.get(&number) {
+            hits.extend(more);
+            hits.sort_by_key(|hit| (hit.row, hit.term));
+        }
+        let outlines = index.read_outlines()?;
+        let hit_ends = Vec::with_capacity(spans.len());
+        let mut found = Self { segment: number, spans, outlines, left_out, hits, hit_ends };
         found.retain_live_rows();
         // The hits of all segments are kept until the end of the search.
         found.hits.shrink_to_fit();
         Ok(found)
     }
 
-    /// Removes hits in rows that are not asked about.
+    /// Removes hits in rows that are not asked about, and notes where those of each span end.
     fn retain_live_rows(&mut self) {
-        let mut spans = self.spans.iter().peekable();
-        let left_out = &self.left_out;
-        self.hits.retain(|hit| {
-            while spans.next_if(|span| span.start + span.count <= hit.row()).is_some() {}
-            let row = hit.row();
-            spans.peek().is_some_and(|span| span.start <= row) && !left_out.contains(row)
-        });
+        let mut kept = 0;
+        let mut next = 0;
+        for span in &self.spans {
+            while let Some(hit) = self.hits.get(next).copied() {
+                let row = hit.row();
+                if row >= span.start + span.count {
+                    break;
+                }
+                next += 1;
+                if row >= span.start && !self.left_out.contains(row) {
+                    self.hits[kept] = hit;
+                    kept += 1;
+                }
+            }
+            self.hit_ends.push(kept);
+        }
+        self.hits.truncate(kept);
     }
 
-    /// Returns the hits in the rows of a span.
-    pub(crate) fn hits_of(&self, span: &SessionSpan) -> &[TermHit] {
-        let begin = self.hits.partition_point(|hit| hit.row() < span.start);
-        let end = self.hits.partition_point(|hit| hit.row() < span.start + span.count);
-        &self.hits[begin..end]
+    /// Returns the spans, each with the hits in its rows.
+    pub(crate) fn hits_by_span(&self) -> impl Iterator<Item = (&SessionSpan, &[TermHit])> {
+        let starts = [0].into_iter().chain(self.hit_ends.iter().copied());
+        let ranges = starts.zip(&self.hit_ends);
+        self.spans.iter().zip(ranges.map(|(start, end)| &self.hits[start..*end]))
     }
 
     /// Calls `take` with the outlines of those of some rows that count, in their order.
@@ -171,15 +187,20 @@ impl SegmentHits {
     }
 }
 
-/// Returns the approximate length in bytes of a text whose length has `bits` bits: three
-/// quarters of 2^`bits`, the middle of that range.
-pub(crate) fn typical_length(bits: u8) -> f64 {
-    (1u64 << bits) as f64 * 0.75
+/// Returns the smallest power of two above the length of an event's text in bytes.
+pub(crate) fn length_power(outline: RowOutline) -> u64 {
+    1 << outline.length_bits()
+}
+
+/// Returns the approximate length in bytes of texts, given the sum of their [`length_power`]s: three
+/// quarters of it, the middle of the range.
+pub(crate) fn typical_length(powers: u64) -> f64 {
+    powers as f64 * 0.75
 }
 
 /// Returns the approximate length of an event's text in bytes.
 pub(crate) fn text_length(outline: RowOutline) -> f32 {
-    typical_length(outline.length_bits()) as f32
+    typical_length(length_power(outline)) as f32
 }
 
 /// True for the events that make up the talk of a session: prompts and answers.
@@ -212,37 +233,60 @@ fn find_left_out(
     Ok(left_out)
 }
 
-/// Appends the rows that have a word of the question or words that begin like it.
-fn append_term_hits(
-    words: &WordLookup<'_>,
-    rows: usize,
+/// The rows of a segment that have a word of the question, or words that begin like it.
+struct TermRows {
+    /// Position of the word in the question.
     position: usize,
-    term: &QuestionTerm,
-    hits: &mut Vec<TermHit>,
-) -> Result<(), StoreError> {
-    let mut exact = FixedBitSet::with_capacity(rows);
-    // The value of related words in each row, and the rows that have any.
-    let mut related: Vec<f32> = Vec::new();
-    let mut related_rows = FixedBitSet::with_capacity(rows);
-    let is_wanted = |word: &str| term.is_related_to(word) || term.is_form_of(word);
-    for prefix in &term.prefixes {
-        words.for_each_word(prefix, &is_wanted, &mut |word, rows| {
-            if term.is_form_of(word) {
-                exact.union_with(rows);
-            } else {
-                related.resize(rows.len(), 0.0);
-                related_rows.union_with(rows);
-                for row in rows.ones() {
-                    related[row] += RELATED_VALUE;
-                }
-            }
-        })?;
-    }
+    exact: FixedBitSet,
+    related: FixedBitSet,
+    /// The value of related words in each row; empty if no row has any.
+    values: Vec<f32>,
+}
 
-    hits.reserve(exact.count_ones(..));
-    hits.extend(exact.ones().map(|row| TermHit::new(row, position, 1.0)));
-    for row in related_rows.difference(&exact) {
-        hits.push(TermHit::new(row, position, related[row].min(1.0)));
+impl TermRows {
+    fn find(
+        words: &WordLookup<'_>,
+        rows: usize,
+        position: usize,
+        term: &QuestionTerm,
+    ) -> Result<Self, StoreError> {
+        let mut exact = FixedBitSet::with_capacity(rows);
+        let mut related = FixedBitSet::with_capacity(rows);
+        let mut values: Vec<f32> = Vec::new();
+        let is_wanted = |word: &str| term.is_related_to(word) || term.is_form_of(word);
+        for prefix in &term.prefixes {
+            words.for_each_word(prefix, &is_wanted, &mut |word, rows| {
+                if term.is_form_of(word) {
+                    exact.union_with(rows);
+                } else {
+                    values.resize(rows.len(), 0.0);
+                    related.union_with(rows);
+                    for row in rows.ones() {
+                        values[row] += RELATED_VALUE;
+                    }
+                }
+            })?;
+        }
+        Ok(Self { position, exact, related, values })
     }
-    Ok(())
+}
+
+/// Returns the hits in the rows of words, by row and then by word.
+fn merge_rows(terms: &[TermRows]) -> Vec<TermHit> {
+    let mut hits = Vec::new();
+    let mut any = FixedBitSet::new();
+    for term in terms {
+        any.union_with(&term.exact);
+        any.union_with(&term.related);
+    }
+    for row in any.ones() {
+        for term in terms {
+            if term.exact.contains(row) {
+                hits.push(TermHit::new(row, term.position, 1.0));
+            } else if term.related.contains(row) {
+                hits.push(TermHit::new(row, term.position, term.values[row].min(1.0)));
+            }
+        }
+    }
+    hits
 }

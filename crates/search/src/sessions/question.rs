@@ -4,7 +4,9 @@ use std::collections::HashSet;
 
 use super::dates::{NamedDate, find_dates, is_time_word};
 use super::named::{NamedProjects, take_agents, take_sessions};
-use super::stop_words::{is_opening_word, is_stop_word};
+use super::stop_words::{
+    is_ambiguous_stop_word, is_foreign_stop_word, is_opening_word, is_stop_word,
+};
 use base::fold::{fold_text, nfc_if_different};
 use base::word_form::{common_form, irregular_forms};
 use schemas::Provider;
@@ -12,6 +14,9 @@ use store::{SHORTEST_WORD, Snapshot};
 
 /// Most words of a question that count; further words are ignored.
 const MAX_TERMS: usize = 32;
+
+/// Letters and digits of the shortest code, such as `E0502`.
+const SHORTEST_CODE: usize = 4;
 
 /// Number of letters from which other words that begin alike count as related.
 const RELATED_LETTERS: usize = 5;
@@ -69,7 +74,33 @@ impl QuestionTerm {
     }
 }
 
+/// The letters with which the words of a question begin that the word lists have, in any form: most words
+/// of a text begin with another one.
+pub(super) struct FirstLetters([bool; 256]);
+
+impl FirstLetters {
+    /// True if a word that begins with this byte may be one of the question.
+    pub(super) fn may_begin(&self, first: u8) -> bool {
+        self.0[usize::from(first)]
+    }
+}
+
 impl SessionQuestion {
+    pub(super) fn first_letters(&self) -> FirstLetters {
+        let mut letters = [false; 256];
+        for prefix in self.terms.iter().flat_map(|term| &term.prefixes) {
+            let first = prefix.as_bytes()[0];
+            letters[usize::from(first)] = true;
+            letters[usize::from(first.to_ascii_uppercase())] = true;
+        }
+        FirstLetters(letters)
+    }
+
+    /// True if it has words that the word lists cannot have.
+    pub(super) fn has_unlisted_terms(&self) -> bool {
+        self.terms.iter().any(|term| !term.is_indexed)
+    }
+
     /// Splits `question`, and finds the sessions, agents and projects that it names. What names a
     /// session, an agent or a day is no word to look for, unless there is nothing else.
     pub fn parse_naming(snapshot: &Snapshot, question: &str) -> Self {
@@ -92,7 +123,11 @@ impl SessionQuestion {
     pub fn parse(question: &str) -> Self {
         let text = QuestionText::new(question);
         let runs = text.runs();
-        let is_wanted = |term: &QuestionTerm| !is_stop_word(&term.word.to_lowercase(), &term.stem);
+        let is_foreign = runs.iter().any(|run| is_foreign_stop_word(&run.to_lowercase()));
+        let is_wanted = |term: &QuestionTerm| {
+            let word = term.word.to_lowercase();
+            !is_stop_word(&word, &term.stem) && !(is_foreign && is_ambiguous_stop_word(&word))
+        };
         let mut terms = collect_terms(&runs[count_opening_runs(&runs)..], is_wanted);
         if terms.is_empty() {
             terms = collect_terms(&runs, is_wanted);
@@ -227,11 +262,34 @@ impl RunKind {
     }
 }
 
-/// Splits a run of letters and digits into words: letters at changes of case, and apart from digits.
+/// Splits a run of letters and digits into words: letters at changes of case, and apart from digits. A code
+/// is a word itself, with the words in it.
 /// An identifier of several words is a word itself, too. A word with letters beyond ASCII, such as
 /// `Größe`, stays whole. Chinese, Japanese and Korean text, which has no spaces, is split into pairs of
 /// characters.
 fn split_run(run: &str) -> Vec<QuestionTerm> {
+    if !is_code(run) {
+        return split_at_scripts(run);
+    }
+    let whole = text_term(run);
+    let identifier = Some(whole.stem.clone());
+    let words = split_at_scripts(run).into_iter().filter(|word| word.is_indexed);
+    let terms = [whole].into_iter().chain(words);
+    terms.map(|term| QuestionTerm { identifier: identifier.clone(), ..term }).collect()
+}
+
+/// True for ASCII letters and digits together, such as the code of an error or the hash of a commit. It is
+/// an identifier, and its digits alone are in many texts.
+fn is_code(run: &str) -> bool {
+    let digits = run.bytes().filter(u8::is_ascii_digit).count();
+    digits >= 2
+        && digits < run.len()
+        && run.len() >= SHORTEST_CODE
+        && run.bytes().all(|byte| byte.is_ascii_alphanumeric())
+}
+
+/// Splits a run of letters and digits that is no code.
+fn split_at_scripts(run: &str) -> Vec<QuestionTerm> {
     let mut terms = Vec::new();
     let chars: Vec<char> = run.chars().collect();
     for part in chars.chunk_by(|a, b| script_of(*a) == script_of(*b)) {
@@ -349,10 +407,18 @@ mod tests {
     }
 
     #[test]
+    fn words_of_two_languages_are_stop_words_where_one_is_spoken() {
+        assert_eq!(stems("the die war con par"), ["die", "war", "con", "par"]);
+        assert_eq!(stems("die Taste war nicht da"), ["tast"]);
+        assert_eq!(stems("le fil où le commit était par erreur"), ["commit", "erreur"]);
+    }
+
+    #[test]
     fn identifiers_are_words_and_their_parts() {
         assert_eq!(stems("parseHttpRequest"), ["parsehttprequest", "pars", "http", "request"]);
         assert_eq!(stems("MAX_RETRY-count2"), ["max", "retry", "count"]);
         assert_eq!(stems("error 404 on port 8"), ["error", "404", "port"]);
+        assert_eq!(stems("TS2835 in 48fd9f4, cycle72"), ["ts2835", "48fd9f4", "cycle72", "cycl"]);
         assert_eq!(stems("port 404 on 7 July 2026"), ["port", "404", "july"]);
     }
 
@@ -386,7 +452,7 @@ mod tests {
     fn stop_words_of_other_languages_are_left_out() {
         assert_eq!(
             stems("in welcher Sitzung haben wir die Größe gesetzt"),
-            ["sitzung", "die", "größe", "gesetzt"]
+            ["sitzung", "größe", "gesetzt"]
         );
         assert_eq!(stems("quand avons-nous fusionné le guide"), ["fusionné", "guid"]);
     }

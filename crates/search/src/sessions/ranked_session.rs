@@ -5,7 +5,6 @@ use std::collections::{HashMap, HashSet};
 use super::score::{ScoredEvent, SessionPart, SessionScore};
 use super::titles::TitleHit;
 use super::totals::{Averages, Totals};
-use super::windows::WINDOW_SIZES;
 use base::parallel::in_parallel;
 use store::StoreError;
 
@@ -23,6 +22,8 @@ pub(super) struct RankedSession {
     /// Position in `Snapshot::sessions`.
     pub(super) session: usize,
     pub(super) score: f32,
+    /// The most that its windows may add to the score; 0 once they are scored.
+    pub(super) open_score: f32,
     /// The words of the question that it has, a bit each.
     pub(super) words: u32,
     /// Number of events that have words.
@@ -50,6 +51,7 @@ impl RankedSession {
         Self {
             session,
             score: 0.0,
+            open_score: 0.0,
             words: 0,
             matched: 0,
             has_title_word: false,
@@ -58,18 +60,37 @@ impl RankedSession {
         }
     }
 
+    /// Returns the highest score that it may have.
+    pub(super) fn bound(&self) -> f32 {
+        self.score + self.open_score
+    }
+
+    /// Adds its windows to its score, given the parts of all sessions.
+    pub(super) fn add_windows(&mut self, averages: &Averages, parts: &[SessionPart<'_>]) {
+        if self.open_score > 0.0 {
+            let windows = averages.score_windows(parts_of(parts, self.session));
+            self.score += windows / averages.total_weight();
+            self.open_score = 0.0;
+        }
+    }
+
     /// Finds its best events if they are not known yet, given the parts of all sessions.
     pub(super) fn find_events(&mut self, averages: &Averages, parts: &[SessionPart<'_>]) {
-        if !self.events.is_empty() {
-            return;
+        if self.events.is_empty() {
+            self.events = averages.best_events(parts_of(parts, self.session));
         }
-        let first = parts.partition_point(|part| part.session() < self.session);
-        let count = parts[first..].partition_point(|part| part.session() == self.session);
-        self.events = averages.best_events(&parts[first..first + count]);
     }
 }
 
-/// Scores sessions, given the parts of each. Sessions of which only the title has words come last.
+/// Returns the parts of a session, given those of all sessions.
+fn parts_of<'p, 'a>(parts: &'p [SessionPart<'a>], session: usize) -> &'p [SessionPart<'a>] {
+    let first = parts.partition_point(|part| part.session() < session);
+    let count = parts[first..].partition_point(|part| part.session() == session);
+    &parts[first..first + count]
+}
+
+/// Scores sessions but for their windows, given the parts of each. Sessions of which only the title has
+/// words come last.
 pub(super) fn rank_scores(
     averages: &Averages,
     totals: &Totals,
@@ -83,7 +104,7 @@ pub(super) fn rank_scores(
         for parts in sessions {
             let session = parts[0].session();
             let title = title_of.get(&session).copied();
-            let score = averages.score_session(parts);
+            let score = averages.score_events(parts);
             ranked.push(rank_score(averages, totals, session, &score, title));
         }
         Ok::<_, StoreError>(ranked)
@@ -114,12 +135,11 @@ fn rank_score(
     }
     let talk_length = totals.talk_length(session);
     let talk = averages.score_talk(&averages.session_weights, &score.talk_counts, talk_length);
-    let windows = score.windows.iter().zip(WINDOW_SIZES);
-    let windows: f32 = windows.map(|(score, size)| size.weight * score).sum();
     let identifiers = IDENTIFIER_WEIGHT * averages.weigh_identifiers(words);
     RankedSession {
         score: talk / averages.total_session_weight()
-            + (windows + best_event + identifiers) / averages.total_weight(),
+            + (best_event + identifiers) / averages.total_weight(),
+        open_score: averages.bound_windows(score) / averages.total_weight(),
         words,
         matched: score.matched,
         has_title_word: title.is_some_and(|title| title.has_full_word()),

@@ -8,7 +8,8 @@ use super::postings::{SegmentHits, TermHit, is_talk, text_length};
 use super::saturation::{EVENT_LENGTH_WEIGHT, saturate};
 use super::titles::TitleHit;
 use super::totals::Averages;
-use super::windows::{OpenWindows, WINDOW_SIZES};
+use super::windows::{LONGEST_WINDOW, OpenWindows, WINDOW_SIZES};
+use crate::by_bound::ROUNDING_MARGIN;
 use store::SessionSpan;
 
 /// The factor of a title. It is above that of a prompt, because it names what a session is about.
@@ -133,10 +134,39 @@ pub(crate) struct SessionPart<'a> {
     hits: &'a [TermHit],
 }
 
-impl SessionPart<'_> {
+/// An event that has words of the question, without its place in the talk.
+pub(crate) struct MatchingEvent<'a> {
+    pub(crate) event_index: u32,
+    pub(crate) event_type: EventType,
+    /// Approximate bytes of its text.
+    pub(crate) length: f32,
+    pub(crate) hits: &'a [TermHit],
+}
+
+impl<'a> SessionPart<'a> {
     /// Returns the position of the session in `Snapshot::sessions`.
     pub(crate) fn session(&self) -> usize {
         self.span.session
+    }
+
+    /// Returns the position of the segment in `Snapshot::segments`.
+    pub(crate) fn segment(&self) -> usize {
+        self.found.segment
+    }
+
+    /// Calls `take` with each event that has words of the question, in their order.
+    pub(crate) fn for_each_match(&self, mut take: impl FnMut(MatchingEvent<'a>)) {
+        for hits in self.hits.chunk_by(|a, b| a.row() == b.row()) {
+            let row = hits[0].row();
+            let Some(outline) = self.found.outline_of(row) else { break };
+            let offset = u32::try_from(row - self.span.start).unwrap_or(u32::MAX);
+            take(MatchingEvent {
+                event_index: self.span.first_index.saturating_add(offset),
+                event_type: outline.event_type(),
+                length: text_length(outline),
+                hits,
+            });
+        }
     }
 }
 
@@ -144,9 +174,8 @@ impl SessionPart<'_> {
 pub(crate) fn collect_parts(hits: &[SegmentHits]) -> Vec<SessionPart<'_>> {
     let mut parts = Vec::new();
     for found in hits {
-        for span in &found.spans {
-            parts.push(SessionPart { found, span, hits: found.hits_of(span) });
-        }
+        let spans = found.hits_by_span();
+        parts.extend(spans.map(|(span, hits)| SessionPart { found, span, hits }));
     }
     parts.sort_unstable_by_key(|part| {
         (part.span.session, part.span.first_index, part.found.segment)
@@ -160,12 +189,42 @@ pub(crate) fn group_parts<'p, 'a>(parts: &'p [SessionPart<'a>]) -> Vec<&'p [Sess
     of_sessions.filter(|parts| parts.iter().any(|part| !part.hits.is_empty())).collect()
 }
 
-/// What the events of a session add to its score.
+/// The words of the last talk events that have any, a bit each word.
+#[derive(Default)]
+struct NearWords {
+    /// The latest first.
+    latest: [u32; LONGEST_WINDOW],
+    /// For each size of windows, the words with the highest weight, and that weight.
+    words: [u32; WINDOW_SIZES.len()],
+    best: [f32; WINDOW_SIZES.len()],
+}
+
+impl NearWords {
+    fn add(&mut self, words: u32, weigh: impl Fn(u32) -> f32) {
+        self.latest.rotate_right(1);
+        self.latest[0] = words;
+        for (at, size) in WINDOW_SIZES.into_iter().enumerate() {
+            let near = self.latest[..size.events].iter().fold(0, |near, words| near | words);
+            // Most have no further word.
+            if near & !self.words[at] != 0 {
+                let weight = weigh(near);
+                if weight > self.best[at] {
+                    (self.words[at], self.best[at]) = (near, weight);
+                }
+            }
+        }
+    }
+}
+
+/// What the events of a session add to its score, each by itself.
 pub(crate) struct SessionScore {
     /// For each word of the question, the talk events that have it.
     pub(crate) talk_counts: Vec<f32>,
-    /// Score of the best window of each size.
-    pub(crate) windows: [f32; WINDOW_SIZES.len()],
+    /// Length of the shortest of these talk events in bytes.
+    shortest_talk: f32,
+    /// For each size of windows, the highest weight of the words that as many of these talk events have
+    /// which follow each other. Others may be between them, so no window has more.
+    near_weights: [f32; WINDOW_SIZES.len()],
     /// The words that any event has, a bit each.
     pub(crate) words: u32,
     /// Number of events that have words.
@@ -179,7 +238,8 @@ impl SessionScore {
     pub(crate) fn empty(terms: usize) -> Self {
         Self {
             talk_counts: vec![0.0; terms],
-            windows: [0.0; WINDOW_SIZES.len()],
+            shortest_talk: f32::INFINITY,
+            near_weights: [0.0; WINDOW_SIZES.len()],
             words: 0,
             matched: 0,
             best_event: 0.0,
@@ -188,37 +248,69 @@ impl SessionScore {
 }
 
 impl Averages {
-    /// Scores a session, given its parts in the order of events.
-    pub(crate) fn score_session(&self, parts: &[SessionPart<'_>]) -> SessionScore {
+    /// Scores the events of a session, given its parts. This is done for every session that has words,
+    /// [`Self::score_windows`] only for those that may be among the best.
+    pub(crate) fn score_events(&self, parts: &[SessionPart<'_>]) -> SessionScore {
+        let mut score = SessionScore::empty(self.weights.len());
+        let mut near = NearWords::default();
+        for part in parts {
+            part.for_each_match(|event| {
+                let (value, _) = self.score_hits(event.hits, event.length);
+                score.best_event = score.best_event.max(value * type_factor(event.event_type));
+                score.matched += 1;
+                let words = event.hits.iter().fold(0, |words, hit| words | 1 << hit.term());
+                score.words |= words;
+                if is_talk(event.event_type) {
+                    near.add(words, |words| self.weigh(words));
+                    score.shortest_talk = score.shortest_talk.min(event.length);
+                    for hit in event.hits {
+                        score.talk_counts[hit.term()] += hit.value();
+                    }
+                }
+            });
+        }
+        score.near_weights = near.best;
+        score
+    }
+
+    /// Returns the weighed scores of the best window of each size, given the parts of a session in the
+    /// order of events.
+    pub(crate) fn score_windows(&self, parts: &[SessionPart<'_>]) -> f32 {
         let mut talk_lengths: Vec<f32> = Vec::new();
         let mut matches: Vec<MatchingRow<'_>> = Vec::new();
         for part in parts {
             append_matches(part, &mut talk_lengths, &mut matches);
         }
-
-        let mut score = SessionScore::empty(self.weights.len());
-        let mut windows: [OpenWindows<'_>; WINDOW_SIZES.len()] = std::array::from_fn(|at| {
-            OpenWindows::new(&self.weights, WINDOW_SIZES[at], self.window_lengths[at])
+        let sizes = WINDOW_SIZES.into_iter().zip(self.window_lengths);
+        let best_of_sizes = sizes.map(|(size, average_length)| {
+            let mut windows = OpenWindows::new(&self.weights, size, average_length);
+            let mut best: f32 = 0.0;
+            for found in &matches {
+                if let Some(place) = found.place {
+                    best = best.max(windows.add(&talk_lengths, place, found.hits));
+                }
+            }
+            size.weight * best.max(windows.close_before(&talk_lengths, usize::MAX))
         });
-        for found in matches {
-            score.best_event = score.best_event.max(self.score_event(&found).score);
-            for hit in found.hits {
-                score.words |= 1 << hit.term();
-            }
-            if let Some(place) = found.place {
-                for hit in found.hits {
-                    score.talk_counts[hit.term()] += hit.value();
-                }
-                for (best, windows) in score.windows.iter_mut().zip(&mut windows) {
-                    *best = best.max(windows.add(&talk_lengths, place, found.hits));
-                }
-            }
-            score.matched += 1;
+        best_of_sizes.sum()
+    }
+
+    /// Returns the most that [`Self::score_windows`] can return for a session: as if a window had all words
+    /// of the session or the best of [`SessionScore::near_weights`], each as often as it can, and were no
+    /// longer than the shortest talk event with words.
+    pub(super) fn bound_windows(&self, score: &SessionScore) -> f32 {
+        let mut bound = 0.0;
+        for (at, size) in WINDOW_SIZES.into_iter().enumerate() {
+            let relative_length = score.shortest_talk / self.window_lengths[at];
+            let factor = |count: f32| {
+                saturate(count.min(size.events as f32), EVENT_LENGTH_WEIGHT, relative_length)
+            };
+            let terms = score.talk_counts.iter().zip(&self.weights);
+            let all: f32 = terms.map(|(count, weight)| weight * factor(*count)).sum();
+            let near = score.near_weights[at] * factor(f32::INFINITY);
+            bound += size.weight * all.min(near);
         }
-        for (best, mut windows) in score.windows.iter_mut().zip(windows) {
-            *best = best.max(windows.close_before(&talk_lengths, usize::MAX));
-        }
-        score
+        bound * ROUNDING_MARGIN
     }
 
     /// Returns the best events of a session, best first, given its parts in the order of events. They
@@ -251,16 +343,7 @@ impl Averages {
 
     /// Scores the words of an event, whatever its type.
     pub(crate) fn score_words(&self, found: &MatchingRow<'_>) -> ScoredEvent {
-        let relative_length = found.length / self.event_length;
-        let mut score = 0.0;
-        let mut exact = 0;
-        for hit in found.hits {
-            let factor = saturate(hit.value(), EVENT_LENGTH_WEIGHT, relative_length);
-            score += self.weights[hit.term()] * factor;
-            if hit.value() >= 1.0 {
-                exact |= 1 << hit.term();
-            }
-        }
+        let (score, exact) = self.score_hits(found.hits, found.length);
         ScoredEvent {
             place: place_of(found.segment, found.row),
             event_index: found.event_index,
@@ -268,6 +351,24 @@ impl Averages {
             score,
             exact,
         }
+    }
+
+    /// Returns the score of the words of an event of a length, and those that it has in full, a bit each.
+    pub(crate) fn score_hits(&self, hits: &[TermHit], length: f32) -> (f32, u32) {
+        let relative_length = length / self.event_length;
+        let full_factor = saturate(1.0, EVENT_LENGTH_WEIGHT, relative_length);
+        let mut score = 0.0;
+        let mut exact = 0;
+        for hit in hits {
+            let mut factor = full_factor;
+            if hit.value() >= 1.0 {
+                exact |= 1 << hit.term();
+            } else {
+                factor = saturate(hit.value(), EVENT_LENGTH_WEIGHT, relative_length);
+            }
+            score += self.weights[hit.term()] * factor;
+        }
+        (score, exact)
     }
 
     /// Returns the score of a title, as of a short event.

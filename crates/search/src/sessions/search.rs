@@ -12,10 +12,11 @@ use super::passages::{
 use super::postings::{AskedRows, SegmentHits};
 use super::question::{QuestionTerm, SessionQuestion};
 use super::ranked_session::{NamedParts, RankedSession, rank_scores};
-use super::score::{ScoredEvent, collect_parts, group_parts, type_factor};
+use super::score::{ScoredEvent, SessionPart, collect_parts, group_parts, type_factor};
 use super::text_terms::find_text_terms;
 use super::titles::find_title_hits;
 use super::totals::{Averages, Totals};
+use crate::by_bound::ByBound;
 use crate::error::SearchError;
 use base::parallel::in_parallel;
 use store::{Snapshot, StoreError};
@@ -151,18 +152,20 @@ pub fn search_sessions(
     let averages = totals.averages(&request.question.terms, searched);
 
     let parts = collect_parts(&hits);
-    let mut ranked = rank_scores(&averages, &totals, &group_parts(&parts), &titles)?;
-    add_dates(snapshot, request, &mut ranked);
-    add_names(snapshot, request, &mut ranked);
-    sort_sessions(snapshot, &mut ranked);
-    for session in ranked.iter_mut().take(PAIR_SESSIONS) {
+    let mut others = rank_scores(&averages, &totals, &group_parts(&parts), &titles)?;
+    add_dates(snapshot, request, &mut others);
+    add_names(snapshot, request, &mut others);
+    let mut ranking = Ranking::new(snapshot, &averages, &parts, others);
+    ranking.complete(PAIR_SESSIONS, None)?;
+    for session in ranking.best.iter_mut().take(PAIR_SESSIONS) {
         session.find_events(&averages, &parts);
     }
     let pairs = TermPair::collect_pairs(&totals.exact);
-    add_pairs(snapshot, request.question, &pairs, &averages, &mut ranked)?;
-    sort_sessions(snapshot, &mut ranked);
+    add_pairs(snapshot, request.question, &pairs, &averages, &mut ranking.best)?;
+    ranking.complete(request.limit + 1, request.after.as_ref())?;
 
-    let matched = ranked.len();
+    let matched = ranking.len();
+    let mut ranked = ranking.best;
     let is_undecided = is_undecided(&ranked);
     let best_share = ranked.first().map_or(1.0, |best| {
         share_of_words(best, &averages, &totals, best.project_words(snapshot, request.question))
@@ -370,10 +373,56 @@ fn add_names(snapshot: &Snapshot, request: &SessionRequest<'_>, ranked: &mut Vec
     }
 }
 
-/// Sorts by score, then by id.
-fn sort_sessions(snapshot: &Snapshot, ranked: &mut [RankedSession]) {
-    let id = |session: &RankedSession| snapshot.sessions()[session.session].id();
-    ranked.sort_by(|a, b| b.score.total_cmp(&a.score).then_with(|| id(a).cmp(id(b))));
+/// The sessions of an answer, of which only the best are scored in full.
+struct Ranking<'a> {
+    snapshot: &'a Snapshot,
+    averages: &'a Averages,
+    /// The parts of all sessions.
+    parts: &'a [SessionPart<'a>],
+    /// Those that are scored in full, best first.
+    best: Vec<RankedSession>,
+    others: ByBound<RankedSession>,
+}
+
+impl<'a> Ranking<'a> {
+    fn new(
+        snapshot: &'a Snapshot,
+        averages: &'a Averages,
+        parts: &'a [SessionPart<'a>],
+        sessions: Vec<RankedSession>,
+    ) -> Self {
+        let others = sessions.into_iter().map(|session| (session.bound(), session)).collect();
+        Self { snapshot, averages, parts, best: Vec::new(), others: ByBound::new(others) }
+    }
+
+    fn len(&self) -> usize {
+        self.best.len() + self.others.len()
+    }
+
+    /// Scores sessions in full until the best `count` after a rank are known, or all are scored.
+    fn complete(&mut self, count: usize, after: Option<&SessionRank>) -> Result<(), StoreError> {
+        while !self.is_complete(count, after) {
+            let scored = self.others.score_next(|session| {
+                let mut session = session.clone();
+                session.add_windows(self.averages, self.parts);
+                session
+            })?;
+            self.best.extend(scored);
+        }
+        let id = |session: &RankedSession| self.snapshot.sessions()[session.session].id();
+        self.best.sort_by(|a, b| b.score.total_cmp(&a.score).then_with(|| id(a).cmp(id(b))));
+        Ok(())
+    }
+
+    /// True if no other session can be among the best `count` after a rank.
+    fn is_complete(&self, count: usize, after: Option<&SessionRank>) -> bool {
+        let Some(bound) = self.others.next_bound() else { return true };
+        let certain = self.best.iter().filter(|session| {
+            let is_after = |after| session.rank(self.snapshot).is_after(after);
+            session.score > bound && after.is_none_or(is_after)
+        });
+        certain.take(count).count() == count
+    }
 }
 
 /// Adds to the best sessions in which words of the question are neighbours.

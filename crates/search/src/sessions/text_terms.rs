@@ -4,6 +4,7 @@
 use std::cmp::Reverse;
 use std::collections::HashMap;
 
+use fixedbitset::FixedBitSet;
 use memchr::memmem;
 
 use super::postings::{AskedRows, TermHit};
@@ -12,9 +13,9 @@ use base::fold::fold_text;
 use base::parallel::in_parallel;
 use store::{Grams, PageReader, Snapshot, StoreError, TextPage, needle_grams};
 
-/// Most pages of text that are read for these words: the newest ones that may have them. So a
-/// question with a number costs the same in a store of any size.
-const MAX_PAGES: usize = 128;
+/// Most pages of text that are read for these words. So a question with a number costs the same in a store
+/// of any size. Of 179 questions about 405 sessions, 128 pages find 122 first, 256 pages 124, 512 as many.
+const MAX_PAGES: usize = 256;
 
 /// Number of pages that a core takes at once.
 const PAGES_AT_ONCE: usize = 4;
@@ -63,10 +64,7 @@ pub(super) fn find_text_terms(
         }
         append_pages(snapshot, *number, &unlisted, asked, &mut pages)?;
     }
-    pages.sort_by_key(|page| Reverse(page.newest));
-    let skipped = pages.iter().skip(MAX_PAGES).flat_map(|page| &page.terms);
-    let unread = skipped.fold(0, |unread, term| unread | 1 << term);
-    pages.truncate(MAX_PAGES);
+    let unread = choose_pages(&mut pages, terms.len());
 
     let parts = in_parallel(&pages, PAGES_AT_ONCE, |pages| {
         let mut reader = PageReader::default();
@@ -98,6 +96,36 @@ pub(super) fn find_text_terms(
         }
     }
     Ok(Some(TextHits { by_segment, unread }))
+}
+
+/// Keeps the newest pages, first of the words that the fewest pages may have: these say the most, and their
+/// pages are soon read. Returns the words that other pages may have, a bit each.
+fn choose_pages(pages: &mut Vec<UnreadPage>, terms: usize) -> u32 {
+    pages.sort_by_key(|page| Reverse(page.newest));
+    let mut counts = vec![0; terms];
+    for term in pages.iter().flat_map(|page| &page.terms) {
+        counts[*term] += 1;
+    }
+    let mut by_count: Vec<usize> = (0..terms).collect();
+    by_count.sort_by_key(|term| counts[*term]);
+    let mut chosen = FixedBitSet::with_capacity(pages.len());
+    let mut space = MAX_PAGES;
+    for term in by_count {
+        for (position, page) in pages.iter().enumerate() {
+            if space > 0 && page.terms.contains(&term) && !chosen.put(position) {
+                space -= 1;
+            }
+        }
+    }
+    let skipped = pages.iter().enumerate().filter(|(position, _)| !chosen.contains(*position));
+    let unread =
+        skipped.flat_map(|(_, page)| &page.terms).fold(0, |unread, term| unread | 1 << term);
+    let mut position = 0;
+    pages.retain(|_| {
+        position += 1;
+        chosen.contains(position - 1)
+    });
+    unread
 }
 
 /// Appends the pages of a segment that have events which are asked about and may have one of the words.
@@ -153,6 +181,24 @@ fn has_word(text: &[u8], word: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_pages_of_rare_words_are_read_first() {
+        let page = |newest: i64, terms: &[usize]| UnreadPage {
+            segment: 0,
+            page: TextPage::default(),
+            newest: Some(newest),
+            terms: terms.to_vec(),
+        };
+        let mut pages: Vec<UnreadPage> = (0..1000).map(|newest| page(newest, &[0])).collect();
+        pages.push(page(-5, &[1]));
+        pages.push(page(-9, &[0, 2]));
+        let unread = choose_pages(&mut pages, 3);
+        assert_eq!((unread, pages.len()), (0b1, MAX_PAGES));
+        let newest: Vec<i64> = pages.iter().filter_map(|page| page.newest).collect();
+        assert!(newest.is_sorted_by(|a, b| a > b));
+        assert_eq!(newest[MAX_PAGES - 3..], [1000 - MAX_PAGES as i64 + 2, -5, -9]);
+    }
 
     #[test]
     fn a_number_is_a_whole_one() {

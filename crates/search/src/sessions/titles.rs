@@ -1,7 +1,7 @@
 //! Finds words of a question in the titles of sessions.
 
 use super::postings::AskedRows;
-use super::question::{QuestionTerm, SessionQuestion};
+use super::question::{FirstLetters, SessionQuestion};
 use base::fold::fold_text;
 use base::parallel::in_parallel;
 use store::{SHORTEST_WORD, Snapshot, StoreError};
@@ -52,6 +52,7 @@ fn find_hits_of_sessions(
     question: &SessionQuestion,
     asked: AskedRows<'_>,
 ) -> Vec<TitleHit> {
+    let letters = question.first_letters();
     let mut found = Vec::new();
     for session in sessions.iter().copied() {
         let summary = &snapshot.sessions()[session];
@@ -60,7 +61,7 @@ fn find_hits_of_sessions(
             continue;
         }
         let Some(title) = &summary.title else { continue };
-        let values = weigh_terms(&question.terms, title);
+        let values = weigh_terms(question, &letters, title);
         if !values.is_empty() {
             found.push(TitleHit { session, length: title.len() as f32, values });
         }
@@ -68,27 +69,38 @@ fn find_hits_of_sessions(
     found
 }
 
-/// Returns the terms that a title has, each with its value.
-fn weigh_terms(terms: &[QuestionTerm], title: &str) -> Vec<(usize, f32)> {
-    let folded = fold_text(title);
-    let words: Vec<&str> = folded
-        .split(|c: char| !c.is_ascii_alphabetic())
-        .filter(|word| word.len() >= SHORTEST_WORD)
-        .collect();
+/// Returns the terms that a title has, each with its value, in the order of the question.
+fn weigh_terms(
+    question: &SessionQuestion,
+    letters: &FirstLetters,
+    title: &str,
+) -> Vec<(usize, f32)> {
     let mut values = Vec::new();
-    for (position, term) in terms.iter().enumerate() {
-        let is_found = if term.is_indexed {
-            words.iter().any(|word| term.is_form_of(word))
-        } else {
-            folded.contains(&term.stem)
-        };
-        let is_related = words.iter().any(|word| term.is_related_to(word));
-        if is_found {
-            values.push((position, 1.0));
-        } else if is_related {
-            values.push((position, RELATED_VALUE));
+    for word in title.as_bytes().split(|byte| !byte.is_ascii_alphabetic()) {
+        if word.len() < SHORTEST_WORD || !letters.may_begin(word[0]) {
+            continue;
+        }
+        let word = String::from_utf8_lossy(word).to_ascii_lowercase();
+        for (position, term) in
+            question.terms.iter().enumerate().filter(|(_, term)| term.is_indexed)
+        {
+            if term.is_form_of(&word) {
+                values.push((position, 1.0));
+            } else if term.is_related_to(&word) {
+                values.push((position, RELATED_VALUE));
+            }
         }
     }
+    if question.has_unlisted_terms() {
+        let folded = fold_text(title);
+        let unlisted = question.terms.iter().enumerate().filter(|(_, term)| !term.is_indexed);
+        values.extend(
+            unlisted.filter(|(_, term)| folded.contains(&term.stem)).map(|(at, _)| (at, 1.0)),
+        );
+    }
+    // Several words of the title may be the same one of the question.
+    values.sort_by(|(a, full), (b, part)| a.cmp(b).then(part.total_cmp(full)));
+    values.dedup_by_key(|(position, _)| *position);
     values
 }
 
@@ -99,7 +111,7 @@ mod tests {
     #[test]
     fn titles_have_words_in_other_forms_and_related_ones() {
         let question = SessionQuestion::parse("caching of configuration 指针 port 8080");
-        let values = |title: &str| weigh_terms(&question.terms, title);
+        let values = |title: &str| weigh_terms(&question, &question.first_letters(), title);
         assert_eq!(values("Cached ports"), [(0, 1.0), (3, 1.0)]);
         assert_eq!(values("the lamp"), []);
         assert_eq!(values("Configurable 悬空指针"), [(1, RELATED_VALUE), (2, 1.0)]);

@@ -1,9 +1,10 @@
 //! Counts words over the events that are asked about, and weighs them by how rare they are.
 
-use super::postings::{SegmentHits, is_talk, text_length, typical_length};
+use super::postings::{SegmentHits, is_talk, length_power, typical_length};
 use super::question::{QuestionTerm, SessionQuestion};
 use super::titles::TitleHit;
-use super::windows::WINDOW_SIZES;
+use super::windows::{LONGEST_WINDOW, WINDOW_SIZES};
+use store::SessionSpan;
 
 /// What a word counts that is a part of an identifier, if some event has the identifier as a whole: its
 /// parts are in the same events, and common ones such as `session` are in many others.
@@ -11,7 +12,8 @@ const IDENTIFIER_PART_SHARE: f32 = 0.25;
 
 /// What the events of a whole request have in common.
 pub(crate) struct Averages {
-    /// The weight of each word of the question: its inverse document frequency. 0 if no event has it.
+    /// The weight of each word of the question: its inverse document frequency among prompts and answers,
+    /// or among all events if no prompt and no answer has it. 0 if no event has it.
     pub(crate) weights: Vec<f32>,
     /// The same by sessions: words that every session has say nothing about which one is meant.
     pub(crate) session_weights: Vec<f32>,
@@ -34,12 +36,54 @@ struct SessionTotals {
     talk_bytes: f32,
 }
 
+/// The lengths of the events of a span, in bytes.
+struct SpanLengths {
+    events: u64,
+    bytes: f64,
+    talk_events: usize,
+    talk_bytes: f64,
+    /// Those of the first talk events, as many as a window has.
+    first_talk: [f64; LONGEST_WINDOW],
+}
+
+impl SpanLengths {
+    /// A question over a long history measures millions of events, so this takes few steps for each.
+    fn measure(found: &SegmentHits, span: &SessionSpan) -> Self {
+        let (mut events, mut all, mut talk_events, mut talk) = (0, 0, 0, 0);
+        let mut first_talk = [0.0; LONGEST_WINDOW];
+        found.for_each_outline(span.start..span.start + span.count, |outline| {
+            let length = length_power(outline);
+            all += length;
+            events += 1;
+            if is_talk(outline.event_type()) {
+                if let Some(first) = first_talk.get_mut(talk_events) {
+                    *first = typical_length(length);
+                }
+                talk += length;
+                talk_events += 1;
+            }
+        });
+        Self {
+            events,
+            bytes: typical_length(all),
+            talk_events,
+            talk_bytes: typical_length(talk),
+            first_talk,
+        }
+    }
+
+    fn first_talk(&self) -> &[f64] {
+        &self.first_talk[..LONGEST_WINDOW.min(self.talk_events)]
+    }
+}
+
 /// Counts over the events that are asked about, from which [`Averages`] follow.
 #[derive(Clone)]
 pub(crate) struct Totals {
     rows: u64,
     bytes: f64,
-    windows: u64,
+    /// The talk events, with each of which a window begins.
+    talk_rows: u64,
     window_bytes: [f64; WINDOW_SIZES.len()],
     /// The sessions, each as often as it has rows in segments until [`Self::join_sessions`].
     sessions: Vec<SessionTotals>,
@@ -47,6 +91,8 @@ pub(crate) struct Totals {
     pub(crate) exact: Vec<u64>,
     /// For each word, the events that have related words only.
     pub(crate) related: Vec<u64>,
+    /// For each word, the talk events that have it.
+    in_talk: Vec<u64>,
     /// The words that events may have whose text was not read, a bit each.
     pub(super) unread: u32,
 }
@@ -56,42 +102,40 @@ impl Totals {
         Self {
             rows: 0,
             bytes: 0.0,
-            windows: 0,
+            talk_rows: 0,
             window_bytes: [0.0; WINDOW_SIZES.len()],
             sessions: Vec::new(),
             exact: vec![0; terms],
             related: vec![0; terms],
+            in_talk: vec![0; terms],
             unread: 0,
         }
     }
 
     /// Counts the events of a segment.
     pub(crate) fn add_segment(&mut self, found: &SegmentHits) {
-        for span in &found.spans {
-            // How many texts have each number of bits in their length.
-            let mut lengths = [0_u64; 32];
-            let mut talk: Vec<f32> = Vec::new();
-            found.for_each_outline(span.start..span.start + span.count, |outline| {
-                lengths[usize::from(outline.length_bits())] += 1;
-                if is_talk(outline.event_type()) {
-                    talk.push(text_length(outline));
-                }
-            });
-            for (count, bits) in lengths.into_iter().zip(0..) {
-                self.rows += count;
-                self.bytes += count as f64 * typical_length(bits);
-            }
-            self.windows += talk.len() as u64;
+        for (span, hits) in found.hits_by_span() {
+            let lengths = SpanLengths::measure(found, span);
+            self.rows += lengths.events;
+            self.bytes += lengths.bytes;
+            self.talk_rows += lengths.talk_events as u64;
             for (bytes, size) in self.window_bytes.iter_mut().zip(WINDOW_SIZES) {
-                *bytes += size.total_length(&talk);
+                *bytes += size.total_length(lengths.talk_bytes, lengths.first_talk());
             }
-            let words = found.hits_of(span).iter().fold(0, |words, hit| words | 1 << hit.term());
-            let talk_bytes = talk.iter().sum();
+            let words = hits.iter().fold(0, |words, hit| words | 1 << hit.term());
+            let talk_bytes = lengths.talk_bytes as f32;
             self.sessions.push(SessionTotals { session: span.session, words, talk_bytes });
         }
         for hit in &found.hits {
-            let counts = if hit.value() >= 1.0 { &mut self.exact } else { &mut self.related };
-            counts[hit.term()] += 1;
+            if hit.value() < 1.0 {
+                self.related[hit.term()] += 1;
+                continue;
+            }
+            self.exact[hit.term()] += 1;
+            let outline = found.outline_of(hit.row());
+            if outline.is_some_and(|outline| is_talk(outline.event_type())) {
+                self.in_talk[hit.term()] += 1;
+            }
         }
     }
 
@@ -109,7 +153,7 @@ impl Totals {
     pub(crate) fn add(&mut self, other: &Self) {
         self.rows += other.rows;
         self.bytes += other.bytes;
-        self.windows += other.windows;
+        self.talk_rows += other.talk_rows;
         for (bytes, more) in self.window_bytes.iter_mut().zip(other.window_bytes) {
             *bytes += more;
         }
@@ -118,6 +162,9 @@ impl Totals {
             *count += more;
         }
         for (count, more) in self.related.iter_mut().zip(&other.related) {
+            *count += more;
+        }
+        for (count, more) in self.in_talk.iter_mut().zip(&other.in_talk) {
             *count += more;
         }
     }
@@ -178,9 +225,12 @@ impl Totals {
 
     /// Returns the averages over `sessions` sessions for the words of a question.
     pub(crate) fn averages(&self, terms: &[QuestionTerm], sessions: usize) -> Averages {
-        let weights = self.exact.iter().zip(&self.related).map(|(exact, related)| {
-            let events = if *exact > 0 { *exact } else { *related };
-            if events == 0 { 0.0 } else { rarity_weight(events, self.rows) }
+        let weights = (0..terms.len()).map(|term| match (self.in_talk[term], self.exact[term]) {
+            (0, 0) if self.related[term] == 0 => 0.0,
+            (0, 0) => rarity_weight(self.related[term], self.rows),
+            (0, events) => rarity_weight(events, self.rows),
+            // Output is most of a history, and rarely has the words with which people ask.
+            (talk, _) => rarity_weight(talk, self.talk_rows),
         });
         let talk_bytes = self.sessions.iter().map(|totals| f64::from(totals.talk_bytes)).sum();
         let average = |sum: f64, count: u64| (sum / count.max(1) as f64).max(1.0) as f32;
@@ -200,7 +250,7 @@ impl Totals {
             identifiers,
             event_length: average(self.bytes, self.rows),
             session_length: average(talk_bytes, sessions as u64),
-            window_lengths: self.window_bytes.map(|bytes| average(bytes, self.windows)),
+            window_lengths: self.window_bytes.map(|bytes| average(bytes, self.talk_rows)),
         }
     }
 

@@ -21,19 +21,24 @@ pub(super) const WINDOW_SIZES: [WindowSize; 3] = [
     WindowSize { events: 5, weight: 1.0 },
 ];
 
+/// Events of the longest of them.
+pub(super) const LONGEST_WINDOW: usize = 5;
+
 impl WindowSize {
     /// Returns the length of the window that begins with the talk event at `start`.
     pub(super) fn length(self, talk: &[f32], start: usize) -> f32 {
         talk[start..].iter().take(self.events).sum()
     }
 
-    /// Returns the sum of the lengths of all windows over the talk events of a session.
-    pub(super) fn total_length(self, talk: &[f32]) -> f64 {
+    /// Returns the sum of the lengths of all windows over the talk events of a session, given the sum of
+    /// their lengths and those of the first ones.
+    pub(super) fn total_length(self, talk: f64, first: &[f64]) -> f64 {
         // An event is in as many windows as begin with it or before it, up to the size.
-        let lengths = talk.iter().zip(1..);
-        lengths
-            .map(|(length, begun): (_, usize)| f64::from(*length) * begun.min(self.events) as f64)
-            .sum()
+        let missing = first
+            .iter()
+            .zip(1..self.events)
+            .map(|(length, begun)| *length * (self.events - begun) as f64);
+        talk * self.events as f64 - missing.sum::<f64>()
     }
 
     /// Returns where the windows begin that the talk event at `place` belongs to.

@@ -20,7 +20,7 @@ pub(super) fn read_footer(file: &Arc<CheckedFile>) -> Result<ArrowReaderMetadata
 }
 
 /// A page of the text column.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct TextPage {
     /// First row, relative to the segment.
     pub start: usize,
