@@ -1,6 +1,6 @@
 //! Runs named workloads on generated logs and asserts their answers: `cargo xtask bench [GB]...`;
-//! `cargo xtask bench retrieval` measures what is found instead, and `cargo xtask bench hooks` what
-//! hooks say.
+//! `cargo xtask bench retrieval` and `bench coding` measure what is found instead, and `cargo xtask
+//! bench hooks` what hooks say.
 //!
 //! Prints a table for `benches/records/`. Each search is listed next to its baselines from the same
 //! run: `rg` over the same raw files, and plain `memmem` over all text in memory.
@@ -39,16 +39,19 @@ const COLD_RUNS: usize = 7;
 /// Most bytes of logs of another agent: they are next to the others on the disk.
 const MAX_AGENT_BYTES: u64 = 1_000_000_000;
 
+/// What cargo adds to the arguments.
+const CARGO_FLAG: &str = "--bench";
+
 fn main() {
-    let arguments: Vec<String> =
-        std::env::args().skip(1).filter(|arg| !arg.starts_with("--")).collect();
+    let arguments: Vec<String> = std::env::args().skip(1).filter(|arg| arg != CARGO_FLAG).collect();
     match arguments.split_first() {
         Some((name, rest)) if name == "retrieval" => return retrieval::run(rest),
+        Some((name, rest)) if name == "coding" => return retrieval::run_coding(rest),
+        Some((name, rest)) if name == "ranking" => return retrieval::run_ranking(rest),
         Some((name, rest)) if name == "hooks" => return hooks::run(rest),
         Some(_) | None => {}
     }
-    // Cargo adds flags of its own, which are not numbers.
-    let sizes: Vec<f64> = std::env::args().filter_map(|arg| arg.parse().ok()).collect();
+    let sizes: Vec<f64> = arguments.iter().filter_map(|arg| arg.parse().ok()).collect();
     let sizes = if sizes.is_empty() { vec![DEFAULT_GB] } else { sizes };
     for size in sizes {
         run(size);

@@ -8,9 +8,9 @@ use std::sync::LazyLock;
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 use regex::Regex;
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use super::Question;
+use super::{Question, write_log};
 
 /// The conversations on which the constants of the ranking were tuned.
 pub(super) const TUNED: &[&str] = &["26", "30"];
@@ -69,27 +69,16 @@ fn convert_conversation(sample: &Value, name: &str, logs: &Path, questions: &mut
         let Some(turns) = conversation[&key].as_array() else { continue };
         let time = parse_time(written);
         let id = session_id(name, number);
-        let mut lines = String::new();
-        let header = json!({
-            "format": "sessions",
-            "version": 1,
-            "session_id": id,
-            "cwd": format!("/locomo/{name}"),
-            "timestamp": time,
-        });
-        writeln!(lines, "{header}").expect("a string");
-        for turn in turns {
+        let said = turns.iter().map(|turn| {
             let speaker = turn["speaker"].as_str().unwrap_or_default();
-            let event_type = if speaker == first_speaker { "user" } else { "message" };
             let said = turn["clean_text"].as_str().or_else(|| turn["text"].as_str());
             let mut text = format!("{speaker}: {}", said.unwrap_or_default());
             if let Some(caption) = turn["blip_caption"].as_str() {
                 write!(text, " [image: {caption}]").expect("a string");
             }
-            let event = json!({ "type": event_type, "timestamp": time, "text": text });
-            writeln!(lines, "{event}").expect("a string");
-        }
-        std::fs::write(logs.join(format!("{id}.jsonl")), lines).expect("a log");
+            (speaker == first_speaker, text)
+        });
+        write_log(logs, &id, &format!("/locomo/{name}"), &time, said);
     }
 
     for asked in sample["qa"].as_array().into_iter().flatten() {

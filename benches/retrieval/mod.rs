@@ -7,17 +7,21 @@
 //! [{"q": "which chat was it where we fixed the retry budget", "gold": ["3f9a..."]}]
 //! ```
 
+mod coding;
 mod events;
 mod locomo;
+mod longmemeval;
 mod ranks;
 
 use std::collections::HashSet;
+use std::fmt::Write;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use search::{SessionQuestion, SessionRequest, search_sessions};
+use search::{SessionQuestion, SessionRequest, SessionResults, search_sessions};
 use serde::Deserialize;
+use serde_json::json;
 use store::{Snapshot, Store};
 
 use self::ranks::Ranks;
@@ -38,6 +42,23 @@ struct Question {
     /// The conversation that has the answer; empty if there is one collection only.
     #[serde(default)]
     conversation: String,
+}
+
+/// Runs the benchmark of public coding logs.
+pub(crate) fn run_coding(arguments: &[String]) {
+    let dir = tempfile::tempdir().expect("tempdir");
+    coding::run(arguments, dir.path());
+}
+
+/// Ranks sessions of data in the shape of LongMemEval.
+pub(crate) fn run_ranking(arguments: &[String]) {
+    match arguments {
+        [data, written] => longmemeval::run(Path::new(data), Path::new(written)),
+        [] => longmemeval::check(),
+        _ => panic!(
+            "usage: bench ranking DATA RANKING, or bench ranking for a check of invented data"
+        ),
+    }
 }
 
 /// Runs the benchmark that the arguments name.
@@ -85,7 +106,7 @@ fn measure_locomo(questions: &[Question], logs: &Path, dir: &Path) {
     ranks::print_row("LoCoMo, all conversations in one store", &pooled.iter().collect::<Vec<_>>());
     print_control(questions, dir);
     println!("\n{}", locomo::PUBLISHED);
-    print_times(&pooled);
+    print_times(pooled.iter().map(|ranks| ranks.seconds));
     events::print_recall(&snapshot, questions);
 }
 
@@ -98,7 +119,7 @@ fn measure_questions(questions: &[Question], logs: &Path, dir: &Path) {
     ranks::print_head();
     ranks::print_row("questions about these logs", &found.iter().collect::<Vec<_>>());
     print_control(questions, dir);
-    print_times(&found);
+    print_times(found.iter().map(|ranks| ranks.seconds));
 }
 
 /// Asks an empty store, in which nothing must be found.
@@ -109,9 +130,34 @@ fn print_control(questions: &[Question], dir: &Path) {
     ranks::print_row("control: an empty store", &found.iter().collect::<Vec<_>>());
 }
 
-fn print_times(found: &[Ranks]) {
-    let times = Times::of(found.iter().map(|ranks| ranks.seconds));
+fn print_times(seconds: impl Iterator<Item = f64>) {
+    let times = Times::of(seconds);
     println!("\none question: p50 {:.2} ms, p99 {:.2} ms", times.p50, times.p99);
+}
+
+/// Writes a session as a log in our line format. Each text of it is by the user if the flag is true, else
+/// by the agent.
+fn write_log(
+    logs: &Path,
+    id: &str,
+    cwd: &str,
+    time: &str,
+    said: impl Iterator<Item = (bool, String)>,
+) {
+    let header = json!({
+        "format": "sessions",
+        "version": 1,
+        "session_id": id,
+        "cwd": cwd,
+        "timestamp": time,
+    });
+    let mut lines = format!("{header}\n");
+    for (is_user, text) in said {
+        let event_type = if is_user { "user" } else { "message" };
+        let event = json!({ "type": event_type, "timestamp": time, "text": text });
+        writeln!(lines, "{event}").expect("a string");
+    }
+    std::fs::write(logs.join(format!("{id}.jsonl")), lines).expect("a log");
 }
 
 /// Ingests a folder of logs into a new store.
@@ -129,9 +175,26 @@ fn sessions_of(snapshot: &Snapshot, conversation: &str) -> HashSet<usize> {
 
 /// Asks a question, of one conversation or of all, and finds its sessions in the answer.
 fn rank_gold(snapshot: &Snapshot, question: &Question, conversation: Option<&str>) -> Ranks {
-    let sessions = conversation.map(|name| sessions_of(snapshot, name));
+    let (results, seconds) =
+        ask(snapshot, &question.text, conversation.map(|name| sessions_of(snapshot, name)));
+    let position_of = |gold: &String| {
+        results.sessions.iter().position(|found| {
+            let row = &snapshot.sessions()[found.session];
+            let file = Path::new(&row.source_path).file_stem();
+            row.session_id == *gold || file.is_some_and(|file| file == gold.as_str())
+        })
+    };
+    Ranks { of_gold: question.gold.iter().map(position_of).collect(), seconds }
+}
+
+/// Asks a question of some sessions, given by position, or of all. Returns the seconds that it took, too.
+fn ask(
+    snapshot: &Snapshot,
+    question: &str,
+    sessions: Option<HashSet<usize>>,
+) -> (SessionResults, f64) {
     let start = Instant::now();
-    let parsed = SessionQuestion::parse_naming(snapshot, &question.text);
+    let parsed = SessionQuestion::parse_naming(snapshot, question);
     let request = SessionRequest {
         question: &parsed,
         sessions,
@@ -142,14 +205,5 @@ fn rank_gold(snapshot: &Snapshot, question: &Question, conversation: Option<&str
         deadline: start + Duration::from_secs(60),
     };
     let results = search_sessions(snapshot, &request, &|| false).expect("finds");
-    let seconds = start.elapsed().as_secs_f64();
-
-    let position_of = |gold: &String| {
-        results.sessions.iter().position(|found| {
-            let row = &snapshot.sessions()[found.session];
-            let file = Path::new(&row.source_path).file_stem();
-            row.session_id == *gold || file.is_some_and(|file| file == gold.as_str())
-        })
-    };
-    Ranks { of_gold: question.gold.iter().map(position_of).collect(), seconds }
+    (results, start.elapsed().as_secs_f64())
 }

@@ -4,10 +4,17 @@
 pub(crate) struct Ranks {
     /// For each session that answers the question, its rank from 0; `None` if it was not found.
     pub of_gold: Vec<Option<usize>>,
+    /// Seconds that the question took; 0 if another program was asked.
     pub seconds: f64,
 }
 
 impl Ranks {
+    /// Finds the sessions that answer a question in those that a program returned, best first.
+    pub(crate) fn of(gold: &[String], found: &[String]) -> Self {
+        let rank = |gold: &String| found.iter().position(|session| session == gold);
+        Self { of_gold: gold.iter().map(rank).collect(), seconds: 0.0 }
+    }
+
     /// True if one of the sessions is among the first `count`.
     fn has_any(&self, count: usize) -> bool {
         self.of_gold.iter().flatten().any(|rank| *rank < count)
