@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use ingest::discover::{LogPresence, is_gone, is_log_file};
+use ingest::discover::{LogFinder, LogPresence, is_log_file};
 use ingest::provider::format::AgentFolders;
 use ingest::provider::log_folders;
 use ingest::provider::retention::log_retention;
@@ -60,13 +60,15 @@ pub(crate) fn restore_sessions(
 ) -> Result<RestoreData, ToolError> {
     let redactor = tools.create_redactor()?;
     let archive = tools.store().open_archive().map_err(store_error)?;
-    let selected = select_restored(tools, selection, archive.as_ref(), call)?;
+    // Each database is listed once.
+    let mut finder = LogFinder::default();
+    let selected = select_restored(tools, selection, archive.as_ref(), &mut finder, call)?;
     let snapshot = tools.snapshot(call)?;
     let mut data = RestoreData { is_dry_run: options.is_dry_run, ..RestoreData::default() };
     let restorer = archive.map(|archive| LogRestorer { archive, redactor: &redactor, options });
     for at in selected {
         call.ensure_running()?;
-        data.push(restore_session(snapshot, at, restorer.as_ref(), options)?);
+        data.push(restore_session(snapshot, at, restorer.as_ref(), &mut finder, options)?);
     }
     Ok(data)
 }
@@ -75,6 +77,7 @@ fn restore_session(
     snapshot: &Snapshot,
     at: usize,
     restorer: Option<&LogRestorer<'_>>,
+    finder: &mut LogFinder,
     options: &RestoreOptions<'_>,
 ) -> Result<RestoredSession, ToolError> {
     let session = &snapshot.sessions()[at];
@@ -91,7 +94,7 @@ fn restore_session(
         restorer.end_killed_change(session.id());
     }
     if options.to.is_none() {
-        match log_presence(session, archive)? {
+        match log_presence(session, archive, finder)? {
             LogPresence::Gone => {}
             LogPresence::Exists | LogPresence::Unknown(None) => {
                 restored.outcome = RestoreOutcome::LogExists;
@@ -106,7 +109,7 @@ fn restore_session(
     }
     match restorer.filter(|restorer| restorer.archive.has_session(session.id())) {
         None => restored.reason = Some(explain_missing(snapshot, session, options.keep)?),
-        Some(restorer) => match restorer.restore_files(session.id(), &mut restored.files) {
+        Some(restorer) => match restorer.restore_files(session.id(), finder, &mut restored.files) {
             Ok(outcome) => restored.outcome = outcome,
             Err(reason) => {
                 restored.outcome = RestoreOutcome::Failed;
@@ -122,6 +125,7 @@ impl LogRestorer<'_> {
     fn restore_files(
         &self,
         session_id: &str,
+        finder: &mut LogFinder,
         written: &mut Vec<WrittenFile>,
     ) -> Result<RestoreOutcome, String> {
         let mut files = Vec::new();
@@ -130,7 +134,7 @@ impl LogRestorer<'_> {
             let is_missing = if is_log_file(&file.path) {
                 fs::symlink_metadata(&place).is_err()
             } else {
-                is_gone(&place.to_string_lossy())
+                finder.find(&place.to_string_lossy()) == LogPresence::Gone
             };
             if is_missing {
                 files.push((file, place));
