@@ -1,19 +1,21 @@
 //! Writes logs of the archive back to where their agents look for them, never over another file.
 
+use std::collections::HashMap;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use ingest::discover::{LogPresence, is_gone, is_log_file};
+use ingest::discover::{LogFinder, LogPresence, is_log_file};
 use ingest::provider::format::AgentFolders;
 use ingest::provider::log_folders;
 use ingest::provider::retention::log_retention;
 use ingest::redact::Redactor;
 use ingest::redact::columns::mask_name;
 use ingest::rows::{put_back_rows, roll_back};
-use ingest::scrub::find_database;
+use ingest::scrub::{copy_database, find_database};
 use schemas::{Provider, ToolError};
+use tempfile::NamedTempFile;
 
 use super::leftovers::create_temporary;
 use super::open_files::find_use_of_database;
@@ -47,6 +49,37 @@ struct LogRestorer<'a> {
     options: &'a RestoreOptions<'a>,
 }
 
+/// The databases that a run has to do with, each of which it lists and copies once.
+#[derive(Default)]
+struct RestoredDatabases {
+    finder: LogFinder,
+    /// Private copies, in which a dry run puts rows back.
+    copies: HashMap<PathBuf, NamedTempFile>,
+}
+
+impl RestoredDatabases {
+    /// Returns the private copy of the database of the session at `place`, with what was put back into it
+    /// before. `None` if the database does not exist.
+    fn copy_of(&mut self, place: &Path) -> Result<Option<&Path>, String> {
+        let database =
+            find_database(&place.to_string_lossy()).filter(|database| database.is_file());
+        let Some(database) = database else { return Ok(None) };
+        if !self.copies.contains_key(&database) {
+            let copied = create_temporary(&tempfile::env::temp_dir()).and_then(|copy| {
+                copy_database(&database, copy.path())?;
+                Ok(copy)
+            });
+            let copy = copied.map_err(|error| {
+                format!(
+                    "Whether its rows fit is not known: the database cannot be copied into the temporary folder: {error}. Set TMPDIR to a folder with enough space"
+                )
+            })?;
+            self.copies.insert(database.clone(), copy);
+        }
+        Ok(self.copies.get(&database).map(NamedTempFile::path))
+    }
+}
+
 /// Restores the logs of the selected sessions.
 ///
 /// # Errors
@@ -60,13 +93,15 @@ pub(crate) fn restore_sessions(
 ) -> Result<RestoreData, ToolError> {
     let redactor = tools.create_redactor()?;
     let archive = tools.store().open_archive().map_err(store_error)?;
-    let selected = select_restored(tools, selection, archive.as_ref(), call)?;
+    let mut databases = RestoredDatabases::default();
+    let finder = &mut databases.finder;
+    let selected = select_restored(tools, selection, archive.as_ref(), finder, call)?;
     let snapshot = tools.snapshot(call)?;
     let mut data = RestoreData { is_dry_run: options.is_dry_run, ..RestoreData::default() };
     let restorer = archive.map(|archive| LogRestorer { archive, redactor: &redactor, options });
     for at in selected {
         call.ensure_running()?;
-        data.push(restore_session(snapshot, at, restorer.as_ref(), options)?);
+        data.push(restore_session(snapshot, at, restorer.as_ref(), &mut databases, options)?);
     }
     Ok(data)
 }
@@ -75,6 +110,7 @@ fn restore_session(
     snapshot: &Snapshot,
     at: usize,
     restorer: Option<&LogRestorer<'_>>,
+    databases: &mut RestoredDatabases,
     options: &RestoreOptions<'_>,
 ) -> Result<RestoredSession, ToolError> {
     let session = &snapshot.sessions()[at];
@@ -91,7 +127,7 @@ fn restore_session(
         restorer.end_killed_change(session.id());
     }
     if options.to.is_none() {
-        match log_presence(session, archive)? {
+        match log_presence(session, archive, &mut databases.finder)? {
             LogPresence::Gone => {}
             LogPresence::Exists | LogPresence::Unknown(None) => {
                 restored.outcome = RestoreOutcome::LogExists;
@@ -106,13 +142,15 @@ fn restore_session(
     }
     match restorer.filter(|restorer| restorer.archive.has_session(session.id())) {
         None => restored.reason = Some(explain_missing(snapshot, session, options.keep)?),
-        Some(restorer) => match restorer.restore_files(session.id(), &mut restored.files) {
-            Ok(outcome) => restored.outcome = outcome,
-            Err(reason) => {
-                restored.outcome = RestoreOutcome::Failed;
-                restored.reason = Some(reason);
+        Some(restorer) => {
+            match restorer.restore_files(session.id(), databases, &mut restored.files) {
+                Ok(outcome) => restored.outcome = outcome,
+                Err(reason) => {
+                    restored.outcome = RestoreOutcome::Failed;
+                    restored.reason = Some(reason);
+                }
             }
-        },
+        }
     }
     Ok(restored)
 }
@@ -122,6 +160,7 @@ impl LogRestorer<'_> {
     fn restore_files(
         &self,
         session_id: &str,
+        databases: &mut RestoredDatabases,
         written: &mut Vec<WrittenFile>,
     ) -> Result<RestoreOutcome, String> {
         let mut files = Vec::new();
@@ -130,7 +169,7 @@ impl LogRestorer<'_> {
             let is_missing = if is_log_file(&file.path) {
                 fs::symlink_metadata(&place).is_err()
             } else {
-                is_gone(&place.to_string_lossy())
+                databases.finder.find(&place.to_string_lossy()) == LogPresence::Gone
             };
             if is_missing {
                 files.push((file, place));
@@ -141,15 +180,12 @@ impl LogRestorer<'_> {
         // The log comes last: with it, the session is restored.
         files.reverse();
         for (file, place) in files {
-            let bytes = if self.options.is_dry_run {
-                if !is_log_file(&file.path) {
-                    Self::check_use(file, &place)?;
-                }
+            let bytes = if !is_log_file(&file.path) {
+                self.put_back_rows(file, &place, databases)?
+            } else if self.options.is_dry_run {
                 self.unpack(file, &mut io::sink())?
-            } else if is_log_file(&file.path) {
-                self.write_file(file, &place)?
             } else {
-                self.put_back_rows(file, &place)?
+                self.write_file(file, &place)?
             };
             let path = mask_name(Some(self.redactor), &place.to_string_lossy());
             written
@@ -208,13 +244,20 @@ impl LogRestorer<'_> {
         }
     }
 
-    /// Puts the rows of a session back into its database, unless its agent may be running.
-    fn put_back_rows(&self, file: &ArchivedFile, place: &Path) -> Result<u64, String> {
+    /// Puts the rows of a session back into its database, unless its agent may be running. A dry run puts
+    /// them into a copy.
+    fn put_back_rows(
+        &self,
+        file: &ArchivedFile,
+        place: &Path,
+        databases: &mut RestoredDatabases,
+    ) -> Result<u64, String> {
         Self::check_use(file, place)?;
         let key = place.to_string_lossy();
         let mut rows = Vec::new();
         let bytes = self.unpack(file, &mut rows)?;
-        put_back_rows(&key, &rows)
+        let copy = if self.options.is_dry_run { databases.copy_of(place)? } else { None };
+        put_back_rows(&key, &rows, copy)
             .map_err(|reason| format!("Its rows are not put back: {reason}"))?;
         Ok(bytes)
     }

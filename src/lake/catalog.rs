@@ -14,7 +14,7 @@ use super::listing::{ListedSession, MachineListing, ReadListing, shown_id};
 use super::place::LakePlace;
 use super::publisher::versions_of;
 use super::requests::run_requests;
-use store::{MACHINES, Store, StoreWriter, events_date, is_events_key, is_index_key};
+use store::{CopyMarks, MACHINES, Store, StoreWriter, events_date, is_events_key, is_index_key};
 use tools::error::store_error;
 
 /// Most sessions of a listing that are not valid and reported by name.
@@ -315,7 +315,8 @@ impl LakeCatalog {
                 sources.insert(id, source);
             }
         }
-        let mut import = writer.import_sessions(redactor).map_err(store_error)?;
+        let marks = CopyMarks::AsPublished;
+        let mut import = writer.import_sessions(redactor, marks).map_err(store_error)?;
         for (id, events) in sessions {
             let (Some(session), Some(source)) = (snapshot.session(id), sources.remove(id)) else {
                 continue;

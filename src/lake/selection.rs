@@ -1,8 +1,7 @@
 //! Selects the sessions that are published, and names them.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 
-use ingest::plan::excluded::log_identity;
 use ingest::plan::safe_session_id;
 use schemas::ToolError;
 use schemas::session::{SessionRow, SourceRow};
@@ -13,7 +12,7 @@ use super::state::LakeState;
 use crate::config::patterns::{ExcludedFolders, FolderPatterns};
 use crate::config::user_settings::PublishSettings;
 use crate::update::log_rules::{ForgottenRules, LogRules};
-use store::{SessionSummary, Snapshot, Store};
+use store::{OwnLog, SessionSummary, Snapshot, Store};
 use tools::error::store_error;
 
 /// Minimum number of characters of an id that no other log has: agents draw such ids at random.
@@ -68,24 +67,13 @@ impl ProjectRules {
 
 /// Returns the sessions of this machine that have events.
 pub(super) fn own_sessions(snapshot: &Snapshot) -> Result<Vec<OwnSession<'_>>, ToolError> {
-    let mut sources: HashMap<String, SourceRow> = HashMap::new();
-    for source in snapshot.read_sources(false).map_err(store_error)? {
-        if let Some(id) = source.session_id.clone() {
-            sources.insert(id, source);
-        }
-    }
-    let mut own = Vec::new();
-    for (at, session) in snapshot.sessions().iter().enumerate() {
-        if session.origin.machine.is_some() || session.events == 0 {
-            continue;
-        }
-        let Some(source) = sources.remove(session.id()) else { continue };
-        let row = session.row().map_err(store_error)?;
-        let identity = log_identity(row, &source);
+    let sources = snapshot.read_sources(false).map_err(store_error)?;
+    let logs = snapshot.find_own_logs(sources).map_err(store_error)?.into_iter();
+    let own = logs.map(|OwnLog { at, row, source, identity }| {
         let lake_id = lake_id(row, &identity);
-        own.push(OwnSession { at, row, source, identity, lake_id });
-    }
-    Ok(own)
+        OwnSession { at, row, source, identity, lake_id }
+    });
+    Ok(own.collect())
 }
 
 /// Returns the positions of the sessions that this machine publishes in some lake, by its listings as

@@ -14,14 +14,14 @@ use crate::lake_compact::{check_joined, compact};
 use crate::rounds::rounds;
 
 /// The id of the session that the machines have in common.
-const SESSION: &str = "cd000000-0000-4000-8000-0000000000cd";
+pub(crate) const SESSION: &str = "cd000000-0000-4000-8000-0000000000cd";
 
 /// Tokens of each answer.
 const TOKENS: i64 = 7;
 
 /// Writes a log of Claude Code with these turns, and ingests it. A turn has a prompt and an answer; its
 /// number gives it its ids and its time.
-fn write_turns(env: &TestEnv, session: &str, turns: &[usize]) {
+pub(crate) fn write_turns(env: &TestEnv, session: &str, turns: &[usize]) {
     let mut text = String::new();
     let mut parent = Value::Null;
     for turn in turns {
@@ -49,7 +49,7 @@ fn write_turns(env: &TestEnv, session: &str, turns: &[usize]) {
     env.ingest("logs");
 }
 
-fn publisher(name: &str) -> TestEnv {
+pub(crate) fn publisher(name: &str) -> TestEnv {
     machine(name, "kim", "include = ['**']\ncontent = 'full'")
 }
 
@@ -70,7 +70,7 @@ fn texts_of(turns: impl IntoIterator<Item = usize>) -> Vec<String> {
 }
 
 /// Checks that a store has these turns, and counts each once.
-fn check_turns(env: &TestEnv, turns: &[usize], what: &str) {
+pub(crate) fn check_turns(env: &TestEnv, turns: &[usize], what: &str) {
     assert_eq!(texts(env), texts_of(turns.iter().copied()), "{what}");
     let sums =
         "SELECT sum(output_tokens), sum(user_messages), sum(turns), sum(messages) FROM sessions";

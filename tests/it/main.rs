@@ -48,6 +48,7 @@ mod images;
 mod interchange;
 mod lake;
 mod lake_compact;
+mod lake_instants;
 mod lake_odd;
 mod lake_parted;
 mod lake_tombstones;

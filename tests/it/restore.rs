@@ -577,8 +577,12 @@ fn sessions_of_databases_come_back_row_by_row() {
             data["sessions"][0]["reason"].shows("a process has its database open");
         }
         database.close().expect("closes");
+        let emptied = fs::read(&place).expect("reads");
+        let dry = env.json(["restore", "--all", "--lost", "--dry-run"]);
+        assert!(fs::read(&place).expect("reads") == emptied, "{name}");
         let data = env.json(["restore", "--all", "--lost"]);
         assert_eq!(data["not_restored"], 0, "{name}: {data}");
+        assert_eq!(dry["sessions"], data["sessions"], "{name}");
         assert!(rows_of(&place) == logs, "{name}");
         env.ingest("home");
         assert_eq!(content(&env), before, "{name}");
@@ -614,10 +618,13 @@ fn rows_that_do_not_fit_are_not_put_back() {
         change(&database);
         database.close().expect("closes");
         let before = rows_of(&place);
+        let dry = env.json(["restore", "--all", "--lost", "--dry-run"]);
+        assert_eq!(rows_of(&place), before, "{word}");
         let data = env.json(["restore", "--all", "--lost"]);
         assert_eq!(data["restored"], 0, "{word}: {data}");
         data["sessions"][0]["reason"].shows(word);
         assert_eq!(rows_of(&place), before, "{word}");
+        assert_eq!(dry["sessions"], data["sessions"], "{word}");
     };
     let run = |sql: &'static str| {
         move |db: &rusqlite::Connection| db.execute_batch(sql).expect("changes")

@@ -960,7 +960,7 @@ fn without_labels(env: &TestEnv, run: impl FnOnce()) {
 }
 
 /// What counts in a store as it is, without a look at the logs.
-fn totals_now(env: &TestEnv) -> Value {
+pub(crate) fn totals_now(env: &TestEnv) -> Value {
     env.json(["stats", "--no-refresh"])["data"]["total"].clone()
 }
 

@@ -10,7 +10,7 @@ use schemas::session::EventRow;
 
 use super::error::StoreError;
 use super::out_of_force::OutOfForce;
-use super::segment::segment_writer::{ClosedSegment, SegmentWriter};
+use super::segment::segment_writer::{ClosedSegment, FinishedSegment, SegmentWriter};
 use super::writer::StoreWriter;
 
 /// A segment with at least this many bytes of events ends at the next checkpoint.
@@ -32,11 +32,29 @@ pub struct WriterSink<'w> {
     /// The segment before it, which is on its way to the disk. It is committed when the next one ends,
     /// so that a worker rarely waits for the disk.
     closed: Option<ClosedSegment>,
+    /// The segments that have ended, if the owner of the sink commits them.
+    held: Option<Vec<FinishedSegment>>,
 }
 
 impl<'w> WriterSink<'w> {
     pub(super) fn new(writer: &'w StoreWriter) -> Self {
-        Self { writer, segment: None, closed: None }
+        Self { writer, segment: None, closed: None, held: None }
+    }
+
+    /// Returns a sink that leaves the commits to its owner; see [`Self::take_ended`].
+    pub(super) fn holding(writer: &'w StoreWriter) -> Self {
+        Self { writer, segment: None, closed: None, held: Some(Vec::new()) }
+    }
+
+    /// Returns the number of segments that have ended and are not committed.
+    pub(super) fn ended_count(&self) -> usize {
+        self.held.as_ref().map_or(0, Vec::len) + usize::from(self.closed.is_some())
+    }
+
+    /// Returns the segments that have ended and are not committed, in a sink that holds them.
+    pub(super) fn take_ended(&mut self) -> Result<Vec<FinishedSegment>, StoreError> {
+        self.commit_closed()?;
+        Ok(self.held.as_mut().map(std::mem::take).unwrap_or_default())
     }
 
     /// Returns the segment under construction, which is begun if there is none.
@@ -45,7 +63,7 @@ impl<'w> WriterSink<'w> {
     }
 
     /// Ends the segment under construction, if there is one, and commits the one before it.
-    fn end_segment(&mut self) -> Result<(), StoreError> {
+    pub(super) fn end_segment(&mut self) -> Result<(), StoreError> {
         self.commit_closed()?;
         if let Some(segment) = self.segment.take() {
             let is_full = segment.bytes() >= FULL_SEGMENT_BYTES;
@@ -56,11 +74,17 @@ impl<'w> WriterSink<'w> {
         Ok(())
     }
 
-    /// Commits the segment that has ended, if it is not committed.
+    /// Commits the segment that has ended, if it is not committed, or holds it for the owner.
     fn commit_closed(&mut self) -> Result<(), StoreError> {
         let Some(closed) = self.closed.take() else { return Ok(()) };
         let finished = closed.wait().map_err(|error| self.writer.find_cause(error))?;
-        self.writer.commit_segment(Some(finished), &[])
+        match &mut self.held {
+            Some(held) => {
+                held.push(finished);
+                Ok(())
+            }
+            None => self.writer.commit_ingested(finished),
+        }
     }
 }
 

@@ -72,7 +72,7 @@ pub use index::{
 };
 pub use labels::{LabelBook, LabelRow, SessionLabels};
 pub use lake::continued::{ContinuingLog, LogCopies};
-pub use lake::copies::CopiedEvents;
+pub use lake::copies::{CopyMarks, OutdatedCopy};
 pub use lake::decode::{
     MAX_OBJECT_BYTES, batch_bytes, check_events, decode_events, decode_joined, order_events,
     slice_joined,
@@ -80,6 +80,7 @@ pub use lake::decode::{
 pub use lake::encode::{LakeContent, LakeFile};
 pub use lake::history::EventHistory;
 pub use lake::import::{ImportOutcome, LakeImport};
+pub use lake::imported_from::ImportedFrom;
 pub use lake::joined::{JoinedFiles, JoinedWriter};
 pub use lake::keys::{
     DAYS, KEY_DIGITS, LAKE_PATH, MACHINES, TOMBSTONES, day_folder, day_key, events_date,
@@ -109,5 +110,6 @@ pub use segment::session_table::StoredSession;
 pub use segment::source_table::{SourceSummary, SourceTable};
 pub use session_events::{ALL_EVENTS, SessionEvents, single_event_ranges};
 pub use snapshot::Snapshot;
+pub use sources::OwnLog;
 pub use table_file::{TableFile, TableFileForm};
 pub use writer::StoreWriter;

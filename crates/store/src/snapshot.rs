@@ -17,6 +17,7 @@ use super::latest_sessions::LatestSessions;
 use super::manifest::{Manifest, SegmentEntry};
 use super::segment::open_segment::{Segment, SessionSpan, SharedSegment};
 use super::segment::segment_rows::RowSource;
+use super::segment::segment_writer::FinishedSegment;
 use super::segment::session_summary::SessionSummary;
 use super::segment::session_table::{SessionTable, StoredSession};
 use super::segment::small_files::read_table;
@@ -62,7 +63,12 @@ impl Snapshot {
             shared[at] = Some(Arc::new(segment));
         }
         let shared: Vec<Arc<SharedSegment>> = shared.into_iter().flatten().collect();
+        let snapshot = Self::of_segments(dir, manifest, shared);
+        Ok(Self { segments_read: unknown.len(), ..snapshot })
+    }
 
+    /// Returns the snapshot of segments, which are in the order of the manifest.
+    fn of_segments(dir: &Path, manifest: Manifest, shared: Vec<Arc<SharedSegment>>) -> Self {
         let tables: Vec<_> = shared.iter().map(|part| &part.sessions).collect();
         let LatestSessions { sessions, live_from, positions } = LatestSessions::of_tables(&tables);
         let mut snapshot = Self {
@@ -70,7 +76,7 @@ impl Snapshot {
             dir: dir.to_owned(),
             sessions,
             segments: Vec::new(),
-            segments_read: unknown.len(),
+            segments_read: 0,
             labels: Arc::default(),
             condition: StoreCondition::default(),
             identity: Arc::default(),
@@ -80,7 +86,23 @@ impl Snapshot {
             event_count: OnceLock::new(),
         };
         snapshot.place_spans(shared, &positions, &live_from);
-        Ok(snapshot)
+        snapshot
+    }
+
+    /// Returns the snapshot that this one becomes when these segments are committed.
+    pub(super) fn with_uncommitted(&self, new: &[FinishedSegment]) -> Result<Self, StoreError> {
+        let mut parts = Vec::with_capacity(self.segments.len() + new.len());
+        for segment in &self.segments {
+            parts.push((segment.entry.clone(), Arc::clone(&segment.shared)));
+        }
+        for segment in new {
+            parts.push((segment.entry.clone(), Arc::new(segment.read_shared()?)));
+        }
+        // The order of the numbers shows which row of a session is the latest.
+        parts.sort_by_key(|(entry, _)| entry.number);
+        let (segments, shared) = parts.into_iter().unzip();
+        let manifest = Manifest { segments, ..self.manifest.clone() };
+        Ok(Self::of_segments(&self.dir, manifest, shared))
     }
 
     /// Returns the shared part of the segment with this manifest entry, if the snapshot has it.

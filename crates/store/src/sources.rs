@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
 
-use schemas::session::SourceRow;
+use ingest::plan::excluded::log_identity;
+use schemas::session::{SessionRow, SourceRow};
 
 use super::error::StoreError;
 use super::manifest::Manifest;
@@ -11,6 +12,16 @@ use super::segment::segment_rows::RowSource;
 use super::segment::source_table::{SourceList, SourceTable};
 use super::snapshot::Snapshot;
 use base::parallel::in_parallel;
+
+/// A session of this machine, and its log.
+pub struct OwnLog<'s> {
+    /// Position in the snapshot.
+    pub at: usize,
+    pub row: &'s SessionRow,
+    pub source: SourceRow,
+    /// The identity of the log.
+    pub identity: String,
+}
 
 /// Returns the latest state of every source of the store in `dir`.
 pub(super) fn read_table_of(dir: &Path, manifest: &Manifest) -> Result<SourceTable, StoreError> {
@@ -68,7 +79,16 @@ impl Snapshot {
     /// Returns the latest row of every source, sorted by path. Leaves out the decoder states unless
     /// `includes_state`.
     pub fn read_sources(&self, includes_state: bool) -> Result<Vec<SourceRow>, StoreError> {
-        let latest = self.read_latest_sources(includes_state)?;
+        self.read_sources_with_states(&|_| includes_state)
+    }
+
+    /// Returns the latest row of every source, sorted by path. Only those that `wants_state` accepts have
+    /// their decoder states.
+    pub(super) fn read_sources_with_states(
+        &self,
+        wants_state: &(dyn Fn(&SourceRow) -> bool + Sync),
+    ) -> Result<Vec<SourceRow>, StoreError> {
+        let latest = self.read_latest_sources(wants_state)?;
         let mut rows: Vec<SourceRow> = latest.into_values().collect();
         rows.sort_unstable_by(|a, b| a.path.cmp(&b.path));
         Ok(rows)
@@ -93,31 +113,45 @@ impl Snapshot {
 
     /// Returns the latest row of every source, by its path, without the decoder states.
     pub fn read_sources_by_path(&self) -> Result<HashMap<String, SourceRow>, StoreError> {
-        self.read_latest_sources(false)
+        self.read_latest_sources(&|_| false)
+    }
+
+    /// Returns the sessions of this machine that have events, and one of these logs.
+    pub fn find_own_logs(&self, sources: Vec<SourceRow>) -> Result<Vec<OwnLog<'_>>, StoreError> {
+        let mut by_session: HashMap<String, SourceRow> = HashMap::new();
+        for source in sources {
+            if let Some(id) = source.session_id.clone() {
+                by_session.insert(id, source);
+            }
+        }
+        let mut own = Vec::new();
+        for (at, session) in self.sessions().iter().enumerate() {
+            if session.origin.machine.is_some() || session.events == 0 {
+                continue;
+            }
+            let Some(source) = by_session.remove(session.id()) else { continue };
+            let row: &SessionRow = session.row()?;
+            let identity = log_identity(row, &source);
+            own.push(OwnLog { at, row, source, identity });
+        }
+        Ok(own)
     }
 
     fn read_latest_sources(
         &self,
-        includes_state: bool,
+        wants_state: &(dyn Fn(&SourceRow) -> bool + Sync),
     ) -> Result<HashMap<String, SourceRow>, StoreError> {
         let parts = in_parallel(self.segments(), 1, |segments| {
             let mut rows = Vec::new();
             for segment in segments {
                 let (source, number) = (segment.shared.sessions.source(), segment.entry.number);
-                rows.extend(if includes_state {
-                    source.read_whole_sources(number)?
-                } else {
-                    source.read_sources(number)?
-                });
+                rows.extend(source.read_sources_with_states(number, wants_state)?);
             }
             Ok::<_, StoreError>(rows)
         })?;
         let mut latest: HashMap<String, SourceRow> =
             HashMap::with_capacity(parts.iter().map(Vec::len).sum());
-        for mut row in parts.into_iter().flatten() {
-            if !includes_state {
-                row.state = None;
-            }
+        for row in parts.into_iter().flatten() {
             match latest.get_mut(&row.path) {
                 Some(other) if other.segment < row.segment => *other = row,
                 Some(_) => {}

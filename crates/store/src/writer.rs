@@ -1,6 +1,6 @@
 //! The single writer of a store: holds the lock, commits and merges segments.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -20,6 +20,7 @@ use super::disk::files;
 use super::disk::held_folder::HeldFolder;
 use super::disk::lock::{StoreLock, WRITE_LOCK};
 use super::error::{StoreError, UserFile};
+use super::lake::imported_from::{LogBeginning, beginning_of};
 use super::lake::keys::LAKE_PATH;
 use super::large_segments::GroupNumber;
 use super::manifest::{LostLogs, Manifest, RetiredSegment, SegmentEntry};
@@ -63,6 +64,10 @@ pub struct StoreWriter {
     pub(super) aliases: Arc<RecordAliases>,
     /// What goes out of force with the first rows of logs that this run reads.
     pub(super) out_of_force: Mutex<SessionsOutOfForce>,
+    /// How the logs of imported sessions began when the lock was taken, once that was needed.
+    pub(super) imported_beginnings: OnceLock<HashSet<LogBeginning>>,
+    /// Held while new rows are compared with imported sessions, until both are committed.
+    pub(super) comparing: Mutex<()>,
     pub(super) lock: StoreLock,
 }
 
@@ -119,6 +124,8 @@ impl StoreWriter {
             reduced: ReducedInForce::read(dir)?,
             aliases: Arc::new(UserFile::Scrubbed.read(dir)?),
             out_of_force: Mutex::default(),
+            imported_beginnings: OnceLock::new(),
+            comparing: Mutex::default(),
             lock,
         };
         if writer.complete_forget()? {
@@ -131,7 +138,9 @@ impl StoreWriter {
     pub fn collect_known_logs(&self) -> Result<Known, StoreError> {
         let mut sources = self.before.read_sources_by_path()?;
         let imported = sources.extract_if(|path, _| path.starts_with(LAKE_PATH));
-        let imported = imported.map(|(_, row)| row).collect();
+        let imported: Vec<SourceRow> = imported.map(|(_, row)| row).collect();
+        let beginnings = imported.iter().filter_map(beginning_of).collect();
+        let _ = self.imported_beginnings.set(beginnings);
         // A session that lost rows with a damaged segment must be re-read, so its checkpoint must
         // not match its log.
         for session in self.before.incomplete_sessions() {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use ingest::discover::is_log_file;
+use ingest::discover::{LogFinder, is_log_file};
 use ingest::rows::has_rows;
 use schemas::{ErrorCode, Provider, ToolError};
 use serde::Serialize;
@@ -95,6 +95,7 @@ pub fn select_restored(
     tools: &Tools,
     selection: &RestoreSelection,
     archive: Option<&LogArchive>,
+    finder: &mut LogFinder,
     call: &Call<'_>,
 ) -> Result<BTreeSet<usize>, ToolError> {
     let snapshot = tools.snapshot(call)?;
@@ -118,7 +119,7 @@ pub fn select_restored(
     if selection.lost {
         let mut lost = BTreeSet::new();
         for at in selected {
-            if !has_log(&snapshot.sessions()[at], archive)? {
+            if !has_log(&snapshot.sessions()[at], archive, finder)? {
                 lost.insert(at);
             }
         }

@@ -10,7 +10,7 @@ pub mod sniff;
 pub(crate) mod walk;
 
 pub use self::folder_walk::is_log_name;
-pub use self::presence::{LogPresence, discover_known, find_presence, is_gone};
+pub use self::presence::{LogFinder, LogPresence, discover_known, is_gone};
 pub use self::raw_log::{RawLog, is_log_file};
 pub(crate) use self::reach::find_obstacle;
 pub use self::reach::{find_file, is_absent, is_below_root};

@@ -1,5 +1,7 @@
 //! Finds known logs again by the keys under which the store has them.
 
+use std::collections::hash_map::Entry;
+use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -95,27 +97,42 @@ pub enum LogPresence {
     Unknown(Option<String>),
 }
 
-/// Returns whether the log that the store knows as `key` exists.
-pub fn find_presence(key: &str) -> LogPresence {
-    let Some(file) = find_file(key) else {
-        return match find_obstacle(key) {
-            None => LogPresence::Gone,
-            Some(_) => LogPresence::Unknown(None),
+/// Finds out which known logs exist. Lists each database once, however many of its sessions are asked for:
+/// what changes in it later is not seen.
+#[derive(Default)]
+pub struct LogFinder {
+    /// The keys of the logs in each file that could be read.
+    listed: HashMap<PathBuf, HashSet<String>>,
+}
+
+impl LogFinder {
+    /// Returns whether the log that the store knows as `key` exists.
+    pub fn find(&mut self, key: &str) -> LogPresence {
+        let Some(file) = find_file(key) else {
+            return match find_obstacle(key) {
+                None => LogPresence::Gone,
+                Some(_) => LogPresence::Unknown(None),
+            };
         };
-    };
-    let found = discover(&[file]);
-    let is_unreadable = |problem: &Problem| problem.kind == ProblemKind::Unreadable;
-    if let Some(problem) = found.problems.into_iter().find(is_unreadable) {
-        return LogPresence::Unknown(Some(problem.message));
+        let logs = match self.listed.entry(file) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(unknown) => {
+                let found = discover(std::slice::from_ref(unknown.key()));
+                let is_unreadable = |problem: &Problem| problem.kind == ProblemKind::Unreadable;
+                if let Some(problem) = found.problems.into_iter().find(is_unreadable) {
+                    return LogPresence::Unknown(Some(problem.message));
+                }
+                unknown.insert(found.files.iter().map(LogCandidate::key).collect())
+            }
+        };
+        if logs.contains(key) { LogPresence::Exists } else { LogPresence::Gone }
     }
-    let exists = found.files.iter().any(|candidate| candidate.key() == key);
-    if exists { LogPresence::Exists } else { LogPresence::Gone }
 }
 
 /// Returns whether the log that the store knows as `key` is gone. One that cannot be read or reached, as in
 /// a folder without permission, is not.
 pub fn is_gone(key: &str) -> bool {
-    find_presence(key) == LogPresence::Gone
+    LogFinder::default().find(key) == LogPresence::Gone
 }
 
 #[cfg(test)]
@@ -152,6 +169,29 @@ mod tests {
         assert!(discover_known(&[], &|_| false).files.is_empty());
         let found = discover_known(&keys, &|file| file.path.ends_with("a.jsonl"));
         assert_eq!(found.files.len(), 2);
+    }
+
+    #[test]
+    fn a_database_is_listed_once() {
+        let dir = tempfile::tempdir().expect("tempdir");
+        let path = dir.path().canonicalize().expect("there").join("crush.db");
+        let sample =
+            Path::new(env!("CARGO_MANIFEST_DIR")).join("../sample-sessions/crush/crush.db");
+        std::fs::copy(sample, &path).expect("copies");
+        let keys: Vec<String> =
+            discover(std::slice::from_ref(&path)).files.iter().map(LogCandidate::key).collect();
+        assert!(keys.len() > 1, "{keys:?}");
+        let mut finder = LogFinder::default();
+        assert_eq!(finder.find(&keys[0]), LogPresence::Exists);
+        let connection = rusqlite::Connection::open(&path).expect("opens");
+        connection.execute("DELETE FROM sessions", []).expect("deletes");
+        for key in &keys {
+            assert_eq!(finder.find(key), LogPresence::Exists);
+            assert!(is_gone(key));
+        }
+        assert_eq!(finder.find(&format!("{}#none", path.display())), LogPresence::Gone);
+        std::fs::remove_file(&path).expect("removes");
+        assert_eq!(finder.find(&keys[0]), LogPresence::Gone);
     }
 
     #[test]

@@ -12,16 +12,18 @@ use super::cell;
 use super::document::{RowDocument, StoredRow, TableRows, VERSION};
 use super::session_tables::{SESSION_COLUMN, column_names, find_session, has_session, quoted};
 use crate::provider::shared::database::cells::read_table_names;
+use crate::provider::shared::database::connection::connect_private_copy;
 
 /// Maximum wait for a lock that another process holds.
 const MAX_LOCK_WAIT: Duration = Duration::from_millis(500);
 
 /// Puts the rows of a document back into the database of the session that the store knows as `key`, in one
-/// transaction. No row that is there changes. The caller makes sure that the agent does not run.
+/// transaction. No row that is there changes. The caller makes sure that the agent does not run. To try it,
+/// `copy` is a private copy of the database, which gets the rows instead.
 ///
 /// # Errors
 /// Returns why nothing was put back.
-pub fn put_back_rows(key: &str, document: &[u8]) -> Result<(), String> {
+pub fn put_back_rows(key: &str, document: &[u8], copy: Option<&Path>) -> Result<(), String> {
     let Some((tables, database, id)) = find_session(key) else {
         return Err("its database is not one whose tables are known".to_owned());
     };
@@ -43,7 +45,11 @@ pub fn put_back_rows(key: &str, document: &[u8]) -> Result<(), String> {
     let failed = |error: rusqlite::Error| {
         format!("its database cannot be written: {error}. End {agent}, then run the command again")
     };
-    let mut connection = connect_for_writing(&database).map_err(failed)?;
+    let connection = match copy {
+        Some(copy) => connect_private_copy(copy),
+        None => connect_for_writing(&database),
+    };
+    let mut connection = connection.map_err(failed)?;
     let behavior = TransactionBehavior::Exclusive;
     let transaction = connection.transaction_with_behavior(behavior).map_err(failed)?;
     // Rows may name others that come later.

@@ -55,8 +55,8 @@ A secret that was in a log may have been read by others: revoke it where it was 
 
 ### Replacing them
 
-`sessions secrets --scrub` replaces the secrets in the agents' own logs by the placeholders that an ingest
-writes; `--project`, `--since` (logs with a secret written since) and `--kind` select. Without `--yes` it only
+`sessions secrets --scrub` replaces the secrets in the agents' own logs and databases by the placeholders that an
+ingest writes; `--project`, `--since` (logs with a secret written since) and `--kind` select. Without `--yes` it only
 says for each log what it would replace, what would remain, and which logs it leaves out and why.
 
 ```sh
@@ -74,8 +74,8 @@ sessions secrets --forget-backup --yes    # removes the backup, in which the sec
   `pass show`, is replaced in the strings of the same record. Then the new log is decoded and searched again:
   what an ingest still finds there *remains*, is counted by kind, and stays listed by `sessions secrets`.
 - **Left out** are logs that a process has open (Linux), that changed within the last minute, or that change
-  while they are read; links, hard links, read-only files and those of other users; compressed logs; databases
-  and sessions of several files (OpenCode, Cursor, Goose, Crush, Zed, Kilo and others); lines that are not JSON; and
+  while they are read; links, hard links, read-only files and those of other users; compressed logs; sessions
+  of several files, and of databases whose rows are not archived ([archive.md](archive.md)); lines that are not JSON; and
   a log that would be another session, or would be read otherwise, without the secret.
 - **Backup.** Each log is first copied to `log-backup` in the folder of the store (folders 0700, files 0600), with
   its secrets. The copies stay until `--forget-backup`; `sessions secrets` says that they are there. The new log is

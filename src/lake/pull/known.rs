@@ -3,15 +3,13 @@
 use std::collections::{HashMap, HashSet};
 
 use ingest::redact::Redactor;
-use schemas::session::SourceRow;
 use schemas::{Provider, ToolError};
-use serde::{Deserialize, Serialize};
 
 use crate::lake::listing::{ListedObject, ListedSession};
 use crate::lake::place::LakePlace;
 use crate::lake::pull_report::{PullContent, PullFilter};
 use crate::lake::selection::own_sessions;
-use store::{LAKE_PATH, Snapshot, Store, StoreWriter};
+use store::{ImportedFrom, LAKE_PATH, Snapshot, Store, StoreWriter};
 use tools::error::store_error;
 
 /// What a pull works with.
@@ -23,45 +21,6 @@ pub(super) struct PullContext<'a> {
     pub(super) content: PullContent,
     pub(super) redactor: &'a Redactor,
     pub(super) open_writer: &'a dyn Fn() -> Result<StoreWriter, ToolError>,
-}
-
-/// What the store keeps of the objects of an imported session, in the state of its source.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct ImportedFrom {
-    /// Id of the machine that published it.
-    pub(super) publisher: String,
-    /// Hash of its objects.
-    pub(super) content: String,
-    /// The identity of its log.
-    pub(super) log: String,
-    /// Its id in the lake, if another imported session has it, too.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) shared_id: Option<String>,
-    /// Number of its first events that are marked as copies because another session counts them.
-    #[serde(default, skip_serializing_if = "schemas::is_default")]
-    pub(super) copied: usize,
-}
-
-impl ImportedFrom {
-    pub(super) fn new(publisher: &str, listed: &ListedSession) -> Self {
-        Self {
-            publisher: publisher.to_owned(),
-            content: listed.content_hash(),
-            log: listed.log.clone(),
-            shared_id: None,
-            copied: 0,
-        }
-    }
-
-    /// Reads what the row of a source says.
-    pub(super) fn of_source(row: &SourceRow) -> Option<Self> {
-        serde_json::from_str(row.state.as_deref()?).ok()
-    }
-
-    /// Returns whether the objects are those of another import.
-    pub(super) fn has_same_objects(&self, other: &Self) -> bool {
-        self.publisher == other.publisher && self.content == other.content && self.log == other.log
-    }
 }
 
 /// A session that was imported before.
@@ -140,6 +99,17 @@ impl KnownSessions {
         }
         let taken = snapshot.sessions().iter().map(|row| row.session_id.clone()).collect();
         Ok(Self { imported, local, taken })
+    }
+}
+
+/// Returns what the store keeps of the objects of a session that a machine publishes.
+pub(super) fn imported_from(publisher: &str, listed: &ListedSession) -> ImportedFrom {
+    ImportedFrom {
+        publisher: publisher.to_owned(),
+        content: listed.content_hash(),
+        log: listed.log.clone(),
+        shared_id: None,
+        copied: 0,
     }
 }
 

@@ -4,23 +4,23 @@
 //! round follows for machines that published again meanwhile, so that objects of their listing are
 //! gone, and for sessions that can only be compared with what the first round imported.
 
-mod copies;
 mod known;
 mod logs;
 mod round;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use ingest::redact::Redactor;
 use schemas::ToolError;
 
-use self::known::PullContext;
+use self::known::{PullContext, source_path};
 use self::round::Pull;
 use super::place::LakePlace;
 use super::publisher::versions_of;
 use super::pull_report::{PullContent, PullFilter, PullReport};
 use super::state::LakeState;
-use store::{MACHINES, Store, StoreWriter};
+use store::{MACHINES, OutdatedCopy, Store, StoreWriter};
+use tools::error::store_error;
 
 /// Most rounds of a pull. Each follows a push that ended during the one before.
 const MAX_ROUNDS: usize = 12;
@@ -105,18 +105,29 @@ fn run_rounds(
     Ok(())
 }
 
-/// Marks what several sessions have in common, so that it counts once. A session that has more marks
-/// than it should is imported again first.
+/// Makes count what no session counts any more because another one was removed or changed: the sessions
+/// that have it with marks are imported again. Each import sets marks itself.
 fn settle_copies(pull: &mut Pull<'_>) -> Result<(), ToolError> {
-    let outdated = copies::mark_copies(&pull.context)?;
-    if outdated.is_empty() {
-        return pull.refresh();
+    if !pull.snapshot.has_unsettled_copies().map_err(store_error)? {
+        return Ok(());
     }
-    pull.import_again(&outdated)?;
+    let writer = (pull.context.open_writer)()?;
+    let outdated = writer.settle_copies().map_err(store_error)?;
+    drop(writer);
+    pull.refresh()?;
     let versions = pull.seen_versions().clone();
-    let machines = outdated.into_iter().map(|(machine, _)| machine);
-    let machines = machines.filter(|id| versions.contains_key(id)).collect();
-    pull.run_round(&versions, &machines)?;
-    copies::mark_copies(&pull.context)?;
-    pull.refresh()
+    let prefix = source_path(pull.context.place, "");
+    let mut machines = BTreeSet::new();
+    let mut keys = HashSet::new();
+    for OutdatedCopy { publisher, source_path } in outdated {
+        if let Some(key) = source_path.strip_prefix(&prefix) {
+            keys.insert(key.to_owned());
+            machines.extend(Some(publisher).filter(|id| versions.contains_key(id)));
+        }
+    }
+    if machines.is_empty() {
+        return Ok(());
+    }
+    pull.import_again(keys);
+    pull.run_round(&versions, &machines).map(drop)
 }

@@ -9,7 +9,7 @@ use schemas::ToolError;
 use schemas::session::{SessionRow, SourceRow, SourceStatus};
 
 use super::known::{
-    Imported, ImportedFrom, KnownSessions, ListedLog, LocalLog, PullContext, shared_key,
+    Imported, KnownSessions, ListedLog, LocalLog, PullContext, imported_from, shared_key,
     source_path,
 };
 use crate::config::user_settings::UserSettings;
@@ -20,7 +20,7 @@ use crate::lake::listing::{ListedSession, MachineListing, ReadListing, shown_id}
 use crate::lake::pull_report::{PullContent, PullFilter, PullReport};
 use crate::lake::requests::run_requests;
 use crate::update::log_rules::{ForgottenRules, LogRules};
-use store::{EventHistory, ImportOutcome, Snapshot};
+use store::{CopyMarks, EventHistory, ImportOutcome, Snapshot};
 use tools::error::store_error;
 
 /// Digits that make an id unique which the store has for another session.
@@ -222,10 +222,9 @@ impl<'a> Pull<'a> {
         std::mem::take(&mut self.contained)
     }
 
-    /// Imports the sessions at these machines and keys again, even if they did not change.
-    pub(super) fn import_again(&mut self, outdated: &[(String, String)]) -> Result<(), ToolError> {
-        self.outdated = outdated.iter().map(|(_, key)| key.clone()).collect();
-        self.refresh()
+    /// Lets the next round import the sessions with these keys, even if they did not change.
+    pub(super) fn import_again(&mut self, outdated: HashSet<String>) {
+        self.outdated = outdated;
     }
 
     /// Reads the listings of these machines, and imports what is new. Returns the machines that
@@ -341,7 +340,7 @@ impl<'a> Pull<'a> {
 
     /// Notes a session that a machine publishes, unless the store has it.
     fn select_session(&mut self, mut wanted: Wanted, counts: &mut MachineCounts) {
-        let from = ImportedFrom::new(&wanted.publisher, &wanted.listed);
+        let from = imported_from(&wanted.publisher, &wanted.listed);
         if let Some(local) = self.known.local.get(&from.log) {
             let sessions = self.snapshot.sessions();
             let is_known = self.context.content == PullContent::Rows
@@ -434,7 +433,11 @@ impl<'a> Pull<'a> {
         }
         let PullContext { place, content, redactor, open_writer, .. } = self.context;
         let writer = open_writer()?;
-        let mut import = writer.import_sessions(redactor).map_err(store_error)?;
+        let marks = match content {
+            PullContent::Whole => CopyMarks::Compared,
+            PullContent::Rows => CopyMarks::AsPublished,
+        };
+        let mut import = writer.import_sessions(redactor, marks).map_err(store_error)?;
         let parts = wanted
             .iter()
             .map(|wanted| WantedParts { lake_id: &wanted.lake_id, listed: &wanted.listed });
@@ -578,7 +581,7 @@ impl<'a> Pull<'a> {
         row: &SessionRow,
         session: &FetchedSession,
     ) -> SourceRow {
-        let mut from = ImportedFrom::new(&wanted.publisher, &wanted.listed);
+        let mut from = imported_from(&wanted.publisher, &wanted.listed);
         from.shared_id = (key != wanted.lake_id).then(|| wanted.lake_id.clone());
         let size = i64::try_from(session.bytes).unwrap_or(i64::MAX);
         SourceRow {

@@ -17,9 +17,9 @@ use ingest::plan::{Known, LogChange, Plan, PlannedLog, safe_session_id};
 use ingest::provider::base_of;
 use ingest::run::{LogCheckpoint, Sink, Target, run};
 use schemas::session::{EventRow, SessionRow, SourceRow, SourceStatus};
-use serde::Deserialize;
 
 use super::history::EventHistory;
+use super::imported_from::ImportedFrom;
 use super::keys::LAKE_PATH;
 use crate::error::StoreError;
 use crate::ingest_target::WriterSink;
@@ -31,19 +31,6 @@ use crate::writer::{StoreWriter, is_log_of, require_reread};
 
 /// The `live_from` segment of a session without rows: no segment reaches it.
 const NEVER: i64 = i64::MAX;
-
-/// What the state of an imported session says; see `pull`.
-#[derive(Deserialize)]
-struct ImportedLog {
-    /// The identity of its log.
-    log: String,
-}
-
-/// The identity of the log of an imported session, by its source. `None` for another source.
-fn imported_identity(source: &SourceRow) -> Option<String> {
-    let state = source.state.as_deref().filter(|_| source.path.starts_with(LAKE_PATH))?;
-    serde_json::from_str::<ImportedLog>(state).ok().map(|imported| imported.log)
-}
 
 /// The sessions of one log, on this machine and from others.
 #[derive(Debug, Clone, Default)]
@@ -101,10 +88,11 @@ impl Snapshot {
             return Ok(logs);
         }
         for source in self.read_sources(true)? {
-            let (Some(log), Some(id)) = (imported_identity(&source), &source.session_id) else {
+            let (Some(from), Some(id)) = (ImportedFrom::of_source(&source), &source.session_id)
+            else {
                 continue;
             };
-            logs.entry(log).or_default().extend(self.session_position(id));
+            logs.entry(from.log).or_default().extend(self.session_position(id));
         }
         Ok(logs)
     }

@@ -13,6 +13,7 @@ use ingest::stream::forgotten::ForgottenRecords;
 use schemas::session::{EventRow, SessionRow, SourceRow};
 use schemas::table::EventColumn;
 
+use super::copies::CopyMarks;
 use crate::error::StoreError;
 use crate::forget_plan::find_copies;
 use crate::forgotten_rows::{RecordFactsReader, blank_events};
@@ -23,12 +24,19 @@ use crate::writer::StoreWriter;
 /// Number of events that are written at a time.
 const BATCH_ROWS: usize = 4096;
 
-/// Adds sessions of a lake to the store.
+/// Number of full segments that are committed at a time. A pull that is killed imports them again, and for
+/// each commit all logs of the store are looked through for sessions that begin alike.
+const COMMITTED_SEGMENTS: usize = 4;
+
+/// Adds sessions of a lake to the store. What has ended is committed when it is dropped.
 pub struct LakeImport<'w> {
     writer: &'w StoreWriter,
     sink: WriterSink<'w>,
     redactor: &'w Redactor,
     forgotten: ForgottenRecords,
+    marks: CopyMarks,
+    /// True if a commit had sessions that were counted again.
+    has_recounted: bool,
 }
 
 /// What became of a session that was to be imported.
@@ -51,9 +59,11 @@ impl StoreWriter {
     pub fn import_sessions<'w>(
         &'w self,
         redactor: &'w Redactor,
+        marks: CopyMarks,
     ) -> Result<LakeImport<'w>, StoreError> {
         let forgotten = self.forgotten_logs()?.read_records(&self.dir)?;
-        Ok(LakeImport { writer: self, sink: WriterSink::new(self), redactor, forgotten })
+        let sink = WriterSink::holding(self);
+        Ok(LakeImport { writer: self, sink, redactor, forgotten, marks, has_recounted: false })
     }
 
     /// Removes sessions that came from a lake, with their labels. They may come again. Logs that were
@@ -64,9 +74,9 @@ impl StoreWriter {
     }
 }
 
-impl<'w> LakeImport<'w> {
+impl LakeImport<'_> {
     /// Adds a session with all its events, in order, whatever id they have in the lake. Earlier events
-    /// of it are superseded. May commit what was added before.
+    /// of it are superseded. May commit what was added.
     pub fn add_session(
         &mut self,
         session: SessionRow,
@@ -127,35 +137,53 @@ impl<'w> LakeImport<'w> {
             session: Box::new(session),
             source: Box::new(source),
             problems: Vec::new(),
-        }])
+        }])?;
+        if self.sink.ended_count() >= COMMITTED_SEGMENTS {
+            self.commit_ended()?;
+        }
+        Ok(())
     }
 
-    /// Commits what was added, and counts responses once that several sessions have.
-    pub fn finish(self) -> Result<(), StoreError> {
-        let (writer, recounted) = self.commit()?;
+    /// Commits what was added.
+    pub fn finish(mut self) -> Result<(), StoreError> {
+        self.commit()?;
         // The rows of an empty store supersede none.
-        if recounted > 0 || !writer.before.sessions().is_empty() {
-            writer.retire_superseded_segments()?;
+        if self.has_recounted || !self.writer.before.sessions().is_empty() {
+            self.writer.retire_superseded_segments()?;
         }
-        writer.merge_small_segments()
+        self.writer.merge_small_segments()
     }
 
     /// Commits sessions whose rows the store has already, now with their events. Their earlier rows may
     /// stay where they are: [`Self::finish`] of the next pull retires those that other rules masked.
-    pub fn finish_events(self) -> Result<(), StoreError> {
-        let (writer, recounted) = self.commit()?;
-        if recounted > 0 {
-            writer.retire_superseded_segments()?;
+    pub fn finish_events(mut self) -> Result<(), StoreError> {
+        self.commit()?;
+        if self.has_recounted {
+            self.writer.retire_superseded_segments()?;
         }
-        writer.merge_small_segments()
+        self.writer.merge_small_segments()
     }
 
-    /// Returns the number of sessions whose responses were counted again, too.
-    fn commit(self) -> Result<(&'w StoreWriter, usize), StoreError> {
-        let Self { writer, sink, .. } = self;
-        sink.finish()?;
-        let recounted = writer.count_responses_once()?;
-        Ok((writer, recounted))
+    fn commit(&mut self) -> Result<(), StoreError> {
+        self.sink.end_segment()?;
+        self.commit_ended()
+    }
+
+    /// Commits the segments that have ended.
+    fn commit_ended(&mut self) -> Result<(), StoreError> {
+        let ended = self.sink.take_ended()?;
+        self.has_recounted |= self.writer.commit_imported(ended, self.marks)?;
+        Ok(())
+    }
+}
+
+impl Drop for LakeImport<'_> {
+    /// Commits the segments that have ended if an error ends the import: their sessions need not be
+    /// fetched again.
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            let _ = self.commit_ended();
+        }
     }
 }
 

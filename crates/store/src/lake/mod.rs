@@ -6,6 +6,7 @@ pub(super) mod decode;
 pub(super) mod encode;
 pub(super) mod history;
 pub(super) mod import;
+pub(super) mod imported_from;
 pub(super) mod joined;
 pub(super) mod keys;
 pub(super) mod log_object;

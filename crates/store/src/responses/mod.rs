@@ -13,6 +13,7 @@ mod recount;
 mod undecided;
 
 use super::error::StoreError;
+use super::segment::segment_writer::FinishedSegment;
 use super::snapshot::Snapshot;
 use super::writer::StoreWriter;
 use choice::{RowChanges, choose_sessions, read_recordings};
@@ -58,6 +59,17 @@ impl StoreWriter {
             tracing::info!(sessions = changes.len(), "responses of several logs counted once");
         }
         Ok(changes.len())
+    }
+
+    /// Writes the sessions again that count other responses in this snapshot than before; see
+    /// [`Self::count_responses_once`]. Returns the segments, which are not committed.
+    pub(super) fn recount_responses(
+        &self,
+        snapshot: &Snapshot,
+    ) -> Result<Vec<FinishedSegment>, StoreError> {
+        let undecided = find_undecided(snapshot, snapshot.manifest().compared_up_to)?;
+        let changes = choose_rows(snapshot, &undecided)?;
+        recount_sessions(snapshot, &changes, &|| self.begin_segment())
     }
 }
 

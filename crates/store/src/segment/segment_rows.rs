@@ -79,7 +79,7 @@ fn encode<T: Serialize>(rows: &T) -> io::Result<Vec<u8>> {
 #[derive(Clone)]
 pub(crate) enum RowSource {
     Catalog(Arc<Catalog>),
-    /// Rows of a reader of some sessions, which are in no catalog.
+    /// Rows of a segment that is in no catalog: of a reader of some sessions, or not committed yet.
     Memory(Arc<SegmentRecords>),
 }
 
@@ -165,10 +165,21 @@ impl RowSource {
 
     /// Returns the rows of the logs of a segment with the states of their decoders.
     pub(crate) fn read_whole_sources(&self, segment: i64) -> Result<Vec<SourceRow>, StoreError> {
+        self.read_sources_with_states(segment, &|_| true)
+    }
+
+    /// Returns the rows of the logs of a segment. Those that `wants_state` accepts have the states of
+    /// their decoders, the others have none.
+    pub(crate) fn read_sources_with_states(
+        &self,
+        segment: i64,
+        wants_state: &dyn Fn(&SourceRow) -> bool,
+    ) -> Result<Vec<SourceRow>, StoreError> {
         let mut rows = self.read_sources(segment)?;
         for (at, row) in rows.iter_mut().enumerate() {
             if row.state.is_some() {
-                row.state = Some(self.read_state(segment, at)?);
+                let is_wanted = wants_state(row);
+                row.state = if is_wanted { Some(self.read_state(segment, at)?) } else { None };
             }
         }
         Ok(rows)
@@ -185,7 +196,7 @@ impl RowSource {
     pub(super) fn damaged(&self, reason: impl std::fmt::Display) -> StoreError {
         let path = match self {
             Self::Catalog(catalog) => catalog.path(),
-            Self::Memory(_) => Path::new("readers"),
+            Self::Memory(_) => Path::new("segments"),
         };
         StoreError::damaged(path, reason)
     }

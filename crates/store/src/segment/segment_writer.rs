@@ -13,8 +13,10 @@ use schemas::table::{EVENTS, PROBLEMS};
 
 use super::events_file::EventsFile;
 use super::indexed_columns::index_rows;
+use super::open_segment::SharedSegment;
 use super::segment_folder::SegmentFolder;
-use super::segment_rows::RecordedRows;
+use super::segment_rows::{RecordedRows, RowSource};
+use super::session_table::SessionTable;
 use super::table_columns::to_batch;
 use crate::catalog::records::SegmentRecords;
 use crate::catalog::recovery::encode_copy;
@@ -33,6 +35,21 @@ pub(crate) struct FinishedSegment {
     pub(crate) folder: SegmentFolder,
     /// What the catalog is to know of its sessions and logs.
     pub(crate) rows: Arc<SegmentRecords>,
+}
+
+impl FinishedSegment {
+    /// Returns where the rows of its sessions and logs are.
+    pub(crate) fn row_source(&self) -> RowSource {
+        RowSource::Memory(Arc::clone(&self.rows))
+    }
+
+    /// Returns what snapshots share of it.
+    pub(crate) fn read_shared(&self) -> Result<SharedSegment, StoreError> {
+        let rows = self.row_source();
+        let summaries = SessionTable::read_bytes(&rows, self.entry.number)?;
+        let table = SessionTable::decode(rows, self.entry.number, &summaries)?;
+        Ok(SharedSegment::new(table))
+    }
 }
 
 /// A segment that is written completely, while its files reach the disk.

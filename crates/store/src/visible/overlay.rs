@@ -6,9 +6,7 @@ use super::folder::OverlayFolder;
 use crate::error::StoreError;
 use crate::manifest::SegmentEntry;
 use crate::segment::open_segment::{Segment, SharedSegment};
-use crate::segment::segment_rows::RowSource;
 use crate::segment::segment_writer::FinishedSegment;
-use crate::segment::session_table::SessionTable;
 
 /// Segments that a reader sees besides those of the store.
 pub(crate) struct Overlay {
@@ -30,11 +28,7 @@ impl Overlay {
     ) -> Result<Self, StoreError> {
         let mut segments = Vec::with_capacity(written.len());
         for finished in written {
-            let rows = RowSource::Memory(Arc::clone(&finished.rows));
-            let number = finished.entry.number;
-            let summaries = SessionTable::read_bytes(&rows, number)?;
-            let table = SessionTable::decode(rows, number, &summaries)?;
-            let shared = Arc::new(SharedSegment::new(table));
+            let shared = Arc::new(finished.read_shared()?);
             segments.push(OverlaySegment { finished, shared });
         }
         Ok(Self { segments, folder })

@@ -6,6 +6,7 @@ mod page;
 
 use std::collections::BTreeMap;
 
+use ingest::discover::LogFinder;
 use schemas::session::{EventRow, SessionRow};
 use schemas::tool::details::{CallGlance, Continuation, SessionEnd};
 use schemas::{ErrorCode, EventType, Provider, ToolError};
@@ -89,8 +90,11 @@ pub(super) fn run(
     let events = rows::read_all_events(snapshot, at, call)?;
     let successor = find_successor(snapshot, at)?;
     // The log may have been restored since the last ingest.
-    let is_log_gone = row.source_gone
-        && !has_log(session, tools.store.open_archive().map_err(store_error)?.as_ref())?;
+    let mut is_log_gone = row.source_gone;
+    if is_log_gone {
+        let archive = tools.store.open_archive().map_err(store_error)?;
+        is_log_gone = !has_log(session, archive.as_ref(), &mut LogFinder::default())?;
+    }
     Ok(Handover {
         session_id: row.session_id.clone(),
         provider: row.provider,

@@ -1,6 +1,6 @@
 //! Whether the log of a session exists, which may have been restored since the last ingest.
 
-use ingest::discover::{LogPresence, find_presence};
+use ingest::discover::{LogFinder, LogPresence};
 use schemas::ToolError;
 
 use crate::error::store_error;
@@ -10,16 +10,21 @@ use store::{LogArchive, StoredSession};
 pub fn log_presence(
     session: &StoredSession,
     archive: Option<&LogArchive>,
+    finder: &mut LogFinder,
 ) -> Result<LogPresence, ToolError> {
     let archived = archive.and_then(|archive| archive.files_of(session.id()).next());
     if let Some(log) = archived {
-        return Ok(find_presence(&log.path));
+        return Ok(finder.find(&log.path));
     }
     let row = session.row().map_err(store_error)?;
-    Ok(if row.source_gone { LogPresence::Gone } else { find_presence(&row.source_path) })
+    Ok(if row.source_gone { LogPresence::Gone } else { finder.find(&row.source_path) })
 }
 
 /// Returns whether the log of a session is not known to be gone.
-pub fn has_log(session: &StoredSession, archive: Option<&LogArchive>) -> Result<bool, ToolError> {
-    Ok(log_presence(session, archive)? != LogPresence::Gone)
+pub fn has_log(
+    session: &StoredSession,
+    archive: Option<&LogArchive>,
+    finder: &mut LogFinder,
+) -> Result<bool, ToolError> {
+    Ok(log_presence(session, archive, finder)? != LogPresence::Gone)
 }
