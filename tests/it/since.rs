@@ -43,26 +43,28 @@ fn the_last_later_edit_of_a_file_is_named() {
     with_named_file(&env);
     env.ingest("logs");
     assert_eq!(since(&env, "retry budget of the lamp"), Value::Null);
-    edit(session(&env, "next", 2), "src/limits.rs").write();
-    let last = edit(session(&env, "lately", 4), &format!("{HARBOR}/src/limits.rs"));
-    edit(last, "src/other.rs").ingest();
+    edit(session(&env, "next", 2).user("Raise it"), "src/limits.rs").write();
+    let last =
+        edit(session(&env, "lately", 4).user("Once more"), &format!("{HARBOR}/src/limits.rs"));
+    edit(last, "src/other.rs").write();
+    env.ingest("logs");
     assert_eq!(
         since(&env, "retry budget of the lamp"),
-        "src/limits.rs edited: lately:1 (2026-03-04)"
+        "src/limits.rs edited: lately:2 (2026-03-04)"
     );
     env.run(["find", "retry budget of the lamp"])
-        .shows("since then: src/limits.rs edited: lately:1");
+        .shows("since then: src/limits.rs edited: lately:2");
     let mut client = Client::legacy(&env);
     let answer = client.call("search_sessions", json!({ "query": "retry budget of the lamp" }));
-    answer.shows("src/limits.rs edited: lately:1 (2026-03-04)");
+    answer.shows("src/limits.rs edited: lately:2 (2026-03-04)");
     env.json(["show", "early"])["data"]["summary"]
-        .has(json!({ "since": "src/limits.rs edited: lately:1 (2026-03-04)" }));
-    env.run(["show", "early"]).shows("Since then").shows("src/limits.rs edited: lately:1");
+        .has(json!({ "since": "src/limits.rs edited: lately:2 (2026-03-04)" }));
+    env.run(["show", "early"]).shows("Since then").shows("src/limits.rs edited: lately:2");
     env.run(["resume", "early", "--with", "codex", "--print"]).shows("since then: `src/limits.rs");
     env.run(["forget", "lately", "--yes"]).ok();
     assert_eq!(
         since(&env, "retry budget of the lamp"),
-        "src/limits.rs edited: next:1 (2026-03-02)"
+        "src/limits.rs edited: next:2 (2026-03-02)"
     );
 }
 
@@ -140,7 +142,8 @@ fn copies_are_not_later() {
         .join("\n")
     };
     env.write(format!("logs/{original}.jsonl"), log(&original));
-    env.write(format!("logs/{copy}.jsonl"), log(&copy));
+    let own = record(&copy, 9, "user", json!("Thanks"));
+    env.write(format!("logs/{copy}.jsonl"), log(&copy) + "\n" + &own);
     env.ingest("logs");
     let answer = env.json(["find", "retry budget"]);
     answer.lacks("since");

@@ -4,7 +4,6 @@ use std::collections::HashMap;
 
 use schemas::{EventType, ToolKind};
 
-use super::passage::PassageFacts;
 use super::project::LaterSessions;
 use crate::analyze::{PastRow, subtype_stop_reason};
 use base::paths::{last_part, resolve_path};
@@ -28,13 +27,15 @@ pub(super) struct EditedFile<'a> {
 }
 
 impl<'a> EditedFile<'a> {
+    /// Creates the file that a passage at a time names. `owner` is the position of its session.
     pub(super) fn new(
-        passage: &PassageFacts<'_>,
+        owner: usize,
+        time: i64,
         later: &'a LaterSessions<'a>,
-        shown: String,
+        shown: &str,
         path: String,
     ) -> Self {
-        Self { owner: passage.owner, later, time: passage.time, shown, path }
+        Self { owner, later, time, shown: shown.to_owned(), path }
     }
 
     pub(super) fn shown(&self) -> &str {

@@ -109,7 +109,7 @@ impl<'a> PassageFacts<'a> {
         let mut add = |shown: &str, path: String| {
             // Several files may have the same name once it is masked.
             if files.len() < MAX_FILES && !path.contains(MASKED) {
-                files.push(EditedFile::new(self, later, shown.to_owned(), path));
+                files.push(EditedFile::new(self.owner, self.time, later, shown, path));
             }
         };
         if !self.is_talk() {
