@@ -134,9 +134,9 @@ pub(crate) fn describe_since_end(
     let actions = pair_calls(events);
     let mut edited = HashSet::new();
     for action in actions.iter().rev().filter(|action| action.is_edit() && action.has_succeeded()) {
-        let is_new =
-            action.files().iter().fold(false, |is_new, file| edited.insert(file) || is_new);
-        if is_new && edited.len() <= MAX_END_FILES {
+        let known = edited.len();
+        edited.extend(action.files());
+        if edited.len() > known && edited.len() <= MAX_END_FILES {
             passages.insert(unsigned_index(action.outcome_event().event_index), "");
         }
     }

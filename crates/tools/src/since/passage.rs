@@ -137,8 +137,8 @@ impl<'a> PassageFacts<'a> {
                 known.iter().filter(|path| last_part(path) == last).map(|path| full(path));
             let fitting: BTreeSet<String> =
                 of_name.filter(|path| ends_with_path(path, plain)).collect();
-            if fitting.len() == 1 {
-                fitting.into_iter().for_each(|path| add(name, path));
+            if let (1, Some(path)) = (fitting.len(), fitting.into_iter().next()) {
+                add(name, path);
             }
         }
         Ok(files)

@@ -53,7 +53,7 @@ fn is_same_project(one: &SessionOrigin, other: &SessionOrigin) -> bool {
     }
     match (&one.repository, &other.repository) {
         (Some(one), Some(other)) => one == other,
-        (Some(_), None) | (None, Some(_)) | (None, None) => {
+        (Some(_) | None, None) | (None, Some(_)) => {
             one.cwd.is_some() && one.cwd == other.cwd && one.machine == other.machine
         }
     }
