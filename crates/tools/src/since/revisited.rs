@@ -362,12 +362,13 @@ mod tests {
 
     #[test]
     fn sentences_end_at_stops_and_lines() {
-        let found: Vec<&str> =
-            sentences("The first one is here. The second one is too\nshort\nA third one follows")
-                .collect();
+        let found: Vec<&str> = sentences(
+            "The first one is here. The second one is too\nshort\nA third one comes after",
+        )
+        .collect();
         assert_eq!(
             found,
-            ["The first one is here.", "The second one is too", "A third one follows"]
+            ["The first one is here.", "The second one is too", "A third one comes after"]
         );
     }
 }
