@@ -13,11 +13,14 @@ use super::fence::{fence, quote, quote_lines};
 use super::input::HookInput;
 use super::past_question::{PastQuestion, find_past_question, is_time_word};
 use super::project::{ProjectHistory, ProjectQuestion, describe_machine, find_project_history};
-use super::recap::describe_last_sessions;
+use super::recap::{describe_last_sessions, since_line};
 use base::sanitize::clean_text;
 use search::{FoundSession, SessionQuestion, SessionRequest, search_sessions};
 use store::Snapshot;
-use tools::{HistoryScope, KnownFix, LiveFailure, find_failing_call, find_known_fix, read_events};
+use tools::{
+    HistoryScope, KnownFix, LiveFailure, RecalledSession, find_failing_call, find_known_fix,
+    read_events,
+};
 
 /// Maximum size in bytes of everything that is said in one session.
 const MAX_SESSION_BYTES: usize = 8 << 10;
@@ -242,6 +245,7 @@ impl HookHistory<'_> {
                 describe_machine(row.origin.machine.as_deref())
             ));
             ids.push(row.session_id.clone());
+            let mut recalled = RecalledSession { session: session.session, passages: Vec::new() };
             for passage in passages.iter().take(MAX_PASSAGES) {
                 text.push_str(&format!(
                     "  [{}]: {}\n",
@@ -249,7 +253,9 @@ impl HookHistory<'_> {
                     quote(&passage.text, MAX_PASSAGE_BYTES)
                 ));
                 ids.push(passage.id.clone());
+                recalled.passages.push((passage.event_index, &passage.text));
             }
+            text.push_str(&since_line(self.snapshot, recalled, scope)?);
         }
         if ids.is_empty() {
             return Ok(None);
@@ -290,6 +296,7 @@ impl HookHistory<'_> {
             let text = clean_text(&event.text);
             passages.push(QuotedPassage {
                 id: schemas::EventId::format(&row.session_id, index),
+                event_index: index,
                 words: count_words(cut_around(&text, &passage.text, COUNTED_BYTES), words),
                 text: cut_around(&text, &passage.text, MAX_PASSAGE_BYTES).to_owned(),
             });
@@ -394,6 +401,7 @@ impl HookHistory<'_> {
 /// A part of an event that is quoted.
 struct QuotedPassage {
     id: String,
+    event_index: u32,
     text: String,
     /// Words of the question that are in it or near it.
     words: usize,

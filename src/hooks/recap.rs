@@ -3,14 +3,16 @@
 use std::path::Path;
 
 use schemas::session::SessionRow;
-use schemas::{Timestamp, ToolError};
+use schemas::{EventId, Timestamp, ToolError, Zone};
 
 use super::fence::quote;
 use super::project::describe_machine;
 use base::dropped_text::{DROPPED_TITLE, kept_part};
 use store::Snapshot;
 use tools::error::store_error;
-use tools::{HistoryScope, SessionTail, find_decisions, read_session_tail};
+use tools::{
+    HistoryScope, RecalledSession, SessionTail, describe_since, find_decisions, read_session_tail,
+};
 
 /// Maximum size in bytes of what is said about all sessions.
 const MAX_RECAP_BYTES: usize = 1650;
@@ -27,6 +29,9 @@ const MAX_DECISION_BYTES: usize = 200;
 
 /// Maximum number of to-dos that are shown.
 const MAX_TODOS: usize = 4;
+
+/// Maximum size in bytes of what happened since a session.
+const MAX_SINCE_BYTES: usize = 160;
 
 /// Maximum number of files that are shown.
 const MAX_FILES: usize = 5;
@@ -89,7 +94,12 @@ pub(super) fn describe_last_sessions(
         }
         let tail = read_session_tail(snapshot, position, scope.until)?;
         let sizes = if recap.ids.is_empty() { NEWEST } else { EARLIER };
-        let (text, ids) = describe_session(row, &tail, sizes, scope.until);
+        let (mut text, ids) = describe_session(row, &tail, sizes, scope.until);
+        let quoted = tail.prompt.iter().chain(&tail.answer);
+        let passages = quoted
+            .filter_map(|(id, text)| Some((id.parse::<EventId>().ok()?.index, text.as_str())));
+        let recalled = RecalledSession { session: position, passages: passages.collect() };
+        text.push_str(&since_line(snapshot, recalled, scope)?);
         if recap.text.len() + text.len() > MAX_RECAP_BYTES {
             break;
         }
@@ -111,6 +121,20 @@ pub(super) fn describe_last_sessions(
         }
     }
     Ok(Some(recap))
+}
+
+/// Returns the line about what happened since passages of a session, in sessions of `scope`; empty if nothing
+/// is known.
+pub(super) fn since_line(
+    snapshot: &Snapshot,
+    recalled: RecalledSession<'_>,
+    scope: &HistoryScope,
+) -> Result<String, ToolError> {
+    let since =
+        describe_since(snapshot, &[recalled], Some(scope), &Zone::UTC, MAX_SINCE_BYTES)?.pop();
+    Ok(since.flatten().map_or_else(String::new, |since| {
+        format!("  since then: {}\n", quote(&since, MAX_SINCE_BYTES))
+    }))
 }
 
 /// Returns the branch that is checked out in a folder; `None` if it is not in a repository.

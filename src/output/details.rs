@@ -60,6 +60,10 @@ fn push_summary(painted: &mut Painted, summary: &Summary, errors: i64, layout: &
             push_excerpt(painted, style, label, excerpt, layout);
         }
     }
+    if let Some(since) = &summary.since {
+        push_heading(painted, "Since then");
+        push_wrapped(painted, PLAIN, INDENT, &layout.text(since), layout.width, usize::MAX);
+    }
     push_tools(painted, summary, layout);
     let shown = summary.errors.len();
     if errors > shown as i64 && shown > 0 {

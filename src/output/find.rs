@@ -77,4 +77,9 @@ fn push_session(
             painted.end_line();
         }
     }
+    if let Some(since) = &session.since {
+        let since = format!("  since then: {}", one_line(&clean_text(since)));
+        painted.push_inline(DIM, &truncate_end(&since, layout.width));
+        painted.end_line();
+    }
 }

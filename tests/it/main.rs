@@ -98,6 +98,7 @@ mod shell_completion;
 mod shell_terminal;
 mod shells;
 mod shown;
+mod since;
 mod sizes;
 #[cfg(all(unix, feature = "spark"))]
 mod spark;

@@ -30,7 +30,7 @@ pub use query::{
 };
 pub use rank::{RankedPage, RankedPosition, can_rank, search_ranked};
 pub use request::{COUNTED_ROWS, ResultPosition, SearchHit, SearchPage, SearchRequest, SearchWork};
-pub use scan::search;
+pub use scan::{read_row_texts, search};
 pub use sessions::{
     FoundPassage, FoundSession, NamedParts, SessionQuestion, SessionRank, SessionRequest,
     SessionResults, search_sessions,

@@ -406,7 +406,10 @@ const RESULT_PAGES_PER_TASK: usize = 4;
 /// Reads the texts of rows, which are given by their segment and their position in it. Returns for each
 /// its position in `rows` and what `look` makes of its text, in no particular order. Pages are read in
 /// parallel, each one once.
-pub(crate) fn read_row_texts<T: Send>(
+///
+/// # Errors
+/// Returns an error if the store cannot be read, and those of `look`.
+pub fn read_row_texts<T: Send>(
     snapshot: &Snapshot,
     rows: &[(usize, usize)],
     look: impl Fn(usize, &str) -> Result<T, StoreError> + Sync,

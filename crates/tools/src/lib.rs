@@ -29,6 +29,7 @@ pub mod restore;
 mod restore_file;
 mod search;
 pub mod secrets;
+mod since;
 mod stats;
 pub mod status;
 
@@ -95,6 +96,7 @@ pub use self::reply::turn_costs::event_costs;
 pub use self::restore_file::RestoredFile;
 use self::search::ParsedSearch;
 use self::secrets::{SecretFilter, SecretsData};
+pub use self::since::{RecalledSession, describe_since};
 pub use self::stats::Extent;
 use self::status::StatusData;
 use crate::error::store_error;

@@ -298,6 +298,7 @@ pub(super) fn answer_question(
     }
     for session in next.iter_mut().skip(NEXT_WITH_PASSAGES) {
         session.passages.clear();
+        session.since = None;
     }
     reply.data.best = matches;
     Ok(reply)

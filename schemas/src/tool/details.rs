@@ -134,6 +134,9 @@ pub struct Summary {
     /// The last failures.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub errors: Vec<Excerpt>,
+    /// What other sessions are known to have done since, as in search_sessions; untrusted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub since: Option<String>,
     /// Where the context was compacted.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub compactions: Vec<Excerpt>,

@@ -96,4 +96,9 @@ pub struct SessionMatch {
     /// Quoted log text by event_index, in the order of time, the newest good match last; untrusted.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub passages: BTreeMap<u32, String>,
+    /// What is known to have happened since: a later event that changes what a passage says
+    /// (`revisited`), the same failure again, the last edit of a file; untrusted. Without it nothing
+    /// is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub since: Option<String>,
 }

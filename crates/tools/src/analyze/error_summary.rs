@@ -1,6 +1,7 @@
 //! Finds the line of a failed call's text that names the error.
 
 use std::cmp::Reverse;
+use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
 use regex::Regex;
@@ -126,6 +127,23 @@ pub(super) fn summarize_error(text: &str, who: &str, is_command_output: bool) ->
         signature,
         names_error: line.weight > 1,
     }
+}
+
+/// Returns the lines of an output that say something, without the parts that vary between two occurrences of
+/// the very same error: times, hashes and numbers. Returns `None` if there are more than `most`.
+pub(super) fn distinct_lines(text: &str, most: usize) -> Option<BTreeSet<String>> {
+    let text = clean_text(kept_part(text));
+    let mut lines = BTreeSet::new();
+    for line in strip_wrapping(&text).lines().map(str::trim) {
+        let line = line.strip_prefix("Output: ").unwrap_or(line);
+        if !line.is_empty() && !is_header_line(line) {
+            lines.insert(signature::normalize_numbers(line));
+        }
+        if lines.len() > most {
+            return None;
+        }
+    }
+    Some(lines)
 }
 
 /// Returns the first of the most informative lines. If no line of a command's output names an

@@ -13,7 +13,7 @@ use schemas::{EventType, ToolError, ToolKind};
 
 use super::action::CALL_COLUMNS;
 use super::command::{CommandLine, parse_programs};
-use super::past_fix::{KnownFix, identify_error, read_fix};
+use super::past_fix::{ErrorIdentity, KnownFix, identify_error, read_fix};
 use super::past_rows::{HistoryScope, find_past_rows, read_past_rows, words_of};
 use crate::error::store_error;
 use store::{RowFacts, Snapshot};
@@ -60,14 +60,9 @@ pub fn find_known_fix(
     failure: &LiveFailure<'_>,
     stop: &dyn Fn() -> bool,
 ) -> Result<Option<KnownFix>, ToolError> {
-    let kind = failure.command.map(|_| ToolKind::Execute);
-    let kind = kind.or_else(|| failure.tool.map(ToolKind::from_name));
-    let Some(error) = identify_error(failure.output, failure.command, failure.tool, kind) else {
-        return Ok(None);
-    };
+    let Some(error) = identify_failure(failure) else { return Ok(None) };
     let words = words_of(&error.line);
-    let is_transient = TRANSIENT.as_ref().is_none_or(|pattern| pattern.is_match(&error.line));
-    if words.is_empty() || is_transient || !may_need_help(kind) || stop() {
+    if words.is_empty() || stop() {
         return Ok(None);
     }
     let is_failure =
@@ -78,11 +73,7 @@ pub fn find_known_fix(
     columns.push(EventColumn::Text);
     let mut tried = 0;
     for (place, row) in read_past_rows(snapshot, &places, &columns).map_err(store_error)? {
-        let row_kind = row.tool_kind.as_deref().and_then(|kind| kind.parse().ok());
-        let of_row =
-            identify_error(&row.text, row.command.as_deref(), row.tool_name.as_deref(), row_kind);
-        let is_same_error = of_row.is_some_and(|of_row| of_row.line == error.line);
-        if !is_same_error || !is_like(failure, &row) {
+        if !is_same_failure(failure, &error, &row) {
             continue;
         }
         tried += 1;
@@ -99,6 +90,28 @@ pub fn find_known_fix(
         }
     }
     Ok(None)
+}
+
+/// Returns the error by which the same failure of another call is recognized; `None` if the output does
+/// not name one, if the error may be gone when the same is tried again, or if it is of a tool that says
+/// itself what is wrong with a call.
+pub(super) fn identify_failure(failure: &LiveFailure<'_>) -> Option<ErrorIdentity> {
+    let kind = failure.command.map(|_| ToolKind::Execute);
+    let kind = kind.or_else(|| failure.tool.map(ToolKind::from_name));
+    let error = identify_error(failure.output, failure.command, failure.tool, kind)?;
+    let is_transient = TRANSIENT.as_ref().is_none_or(|pattern| pattern.is_match(&error.line));
+    (!is_transient && may_need_help(kind)).then_some(error)
+}
+
+/// Returns true if a failed result, with its text, has the error of a failure and is like it.
+pub(super) fn is_same_failure(
+    failure: &LiveFailure<'_>,
+    error: &ErrorIdentity,
+    row: &EventRow,
+) -> bool {
+    let kind = row.tool_kind.as_deref().and_then(|kind| kind.parse().ok());
+    let of_row = identify_error(&row.text, row.command.as_deref(), row.tool_name.as_deref(), kind);
+    of_row.is_some_and(|of_row| of_row.line == error.line) && is_like(failure, row)
 }
 
 /// Returns true for calls whose failures are worth a hint. The tools that agents have for files and

@@ -25,7 +25,7 @@ pub struct HistoryScope {
 
 /// The place of a row of an earlier session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct PastRow {
+pub(crate) struct PastRow {
     /// Microseconds since the epoch.
     pub time: i64,
     /// Position in `Snapshot::sessions`.

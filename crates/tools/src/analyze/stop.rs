@@ -76,7 +76,7 @@ pub(super) fn result_stop_reason(result: &EventRow) -> Option<StopReason> {
 }
 
 /// Returns why something was stopped, according to its subtype.
-fn subtype_stop_reason(subtype: &str) -> Option<StopReason> {
+pub(crate) fn subtype_stop_reason(subtype: &str) -> Option<StopReason> {
     let subtype = subtype.to_ascii_lowercase();
     // The outcome of a compaction is not the outcome of the work.
     if subtype.contains("compact") {

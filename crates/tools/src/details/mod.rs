@@ -30,6 +30,7 @@ use super::reply::tools::Tools;
 use super::reply::transcript::Transcript;
 use super::reply::usage_warnings::usage_warnings;
 use super::reply::{convert, cursor, rows};
+use super::since::describe_since_end;
 use crate::error::store_error;
 use base::json_length::json_length;
 use store::{SessionSummary, Snapshot, StoreError};
@@ -122,9 +123,10 @@ pub(super) fn run(
         DetailLevel::Summary => {
             let continues = find_predecessor(snapshot, session)?;
             let continued_by = find_successor(snapshot, session)?;
-            let frame = frame + json_length(&(&continues, &continued_by));
+            let since = describe_since_end(snapshot, session, &events, &call.zone)?;
+            let frame = frame + json_length(&(&continues, &continued_by, &since));
             let summary = summarize_session(snapshot, row, &events, frame).map_err(store_error)?;
-            data.summary = Some(Summary { continues, continued_by, ..summary });
+            data.summary = Some(Summary { since, continues, continued_by, ..summary });
             1
         }
         DetailLevel::Turns => {

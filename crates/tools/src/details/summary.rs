@@ -74,6 +74,7 @@ pub(super) fn summarize_session(
         tools: count_tools(events),
         errors: errors.into_iter().map(|event| turn_excerpt(event, MAX_ERROR_BYTES)).collect(),
         compactions: compactions.map(|event| turn_excerpt(event, MAX_COMPACTION_BYTES)).collect(),
+        since: None,
         end: SessionEnd::default(),
         continues: None,
         continued_by: None,

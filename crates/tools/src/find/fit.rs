@@ -42,6 +42,9 @@ const SMALLER_SIZES: [[TextSizes; 3]; 15] = [
     [SIZE_24, SIZE_0, SIZE_0],
 ];
 
+/// Sessions of a page that is shortened that say what happened since.
+const SESSIONS_WITH_SINCE: usize = 3;
+
 const SIZE_480: TextSizes = TextSizes { title: 40, project: 48, passage: 480 };
 const SIZE_360: TextSizes = TextSizes { title: 40, project: 48, passage: 360 };
 const SIZE_240: TextSizes = TextSizes { title: 40, project: 48, passage: 240 };
@@ -129,6 +132,9 @@ fn shorten_sessions(sessions: &mut Vec<SessionMatch>, bytes: usize) -> bool {
                 _ => others,
             };
             shorten_texts(session, sizes);
+            if place >= SESSIONS_WITH_SINCE {
+                session.since = None;
+            }
         }
         if sessions_length(sessions) <= bytes {
             return true;
@@ -151,6 +157,7 @@ fn shorten_texts(session: &mut SessionMatch, sizes: TextSizes) {
     session.project = session.project.as_deref().map(|name| cut_for_json(name, sizes.project));
     if sizes.passage == 0 {
         session.passages.clear();
+        session.since = None;
     }
     for passage in session.passages.values_mut() {
         *passage = cut_for_json(passage, sizes.passage);

@@ -20,6 +20,7 @@ use crate::reply::scope::{Coverage, SessionFilters};
 use crate::reply::store_warnings::store_warnings;
 use crate::reply::time_range::TimeRange;
 use crate::reply::tools::Tools;
+use crate::since::{RecalledSession, describe_since};
 use base::json_length::json_length;
 use base::sanitize::{clean_text, cut_for_json, one_line};
 use search::{FoundSession, SessionQuestion, SessionRank, SessionRequest, search_sessions};
@@ -37,6 +38,9 @@ const MAX_PASSAGE_BYTES: usize = 640;
 
 /// Most bytes of JSON of the words that a tool says it looked for.
 const MAX_LOOKED_FOR_BYTES: usize = 160;
+
+/// Maximum size in bytes of what happened since a session.
+const MAX_SINCE_BYTES: usize = 160;
 
 /// If the best session has less than this share of the weight of the question's words, it is uncertain: of
 /// 215 questions (`benches/retrieval/coding`) 46 have less. 10 of these are about things that no session did,
@@ -107,10 +111,21 @@ pub(super) fn run(
     for (session, found) in sessions.iter_mut().zip(&found.sessions).take(with_lacks) {
         session.why.push_str(&describe_lacks(found));
     }
+    let most_with_passages = if interface.is_terminal() {
+        limits::FIND_LIMIT as usize
+    } else {
+        limits::FIND_WITH_PASSAGES.saturating_sub(seen)
+    };
     if !interface.is_terminal() {
-        for session in sessions.iter_mut().skip(limits::FIND_WITH_PASSAGES.saturating_sub(seen)) {
+        for session in sessions.iter_mut().skip(most_with_passages) {
             session.passages.clear();
         }
+    }
+    let recalled: Vec<RecalledSession<'_>> =
+        found.sessions.iter().take(most_with_passages).map(recall_session).collect();
+    let since = describe_since(snapshot, &recalled, None, &call.zone, MAX_SINCE_BYTES)?;
+    for (session, since) in sessions.iter_mut().zip(since) {
+        session.since = since;
     }
     let (most_looked_for, most_absent) = match interface {
         Interface::Tools(_) => (MAX_LOOKED_FOR_BYTES, MAX_ABSENT_BYTES),
@@ -203,6 +218,16 @@ fn convert_session(
         events: found.matched_events,
         why: describe_match(found, words),
         passages: passages.collect(),
+        since: None,
+    }
+}
+
+/// Returns the passages of a session, to find out what happened since.
+fn recall_session(found: &FoundSession) -> RecalledSession<'_> {
+    let passages = found.passages.iter();
+    RecalledSession {
+        session: found.session,
+        passages: passages.map(|passage| (passage.event_index, passage.text.as_str())).collect(),
     }
 }
 
