@@ -126,7 +126,8 @@ impl SessionQuestion {
         let is_foreign = runs.iter().any(|run| is_foreign_stop_word(&run.to_lowercase()));
         let is_wanted = |term: &QuestionTerm| {
             let word = term.word.to_lowercase();
-            !is_stop_word(&word, &term.stem) && !(is_foreign && is_ambiguous_stop_word(&word))
+            let is_stop = is_stop_word(&word, &term.stem);
+            !(is_stop || is_foreign && is_ambiguous_stop_word(&word))
         };
         let mut terms = collect_terms(&runs[count_opening_runs(&runs)..], is_wanted);
         if terms.is_empty() {
