@@ -18,6 +18,9 @@ const MAX_TERMS: usize = 32;
 /// Letters and digits of the shortest code, such as `E0502`.
 const SHORTEST_CODE: usize = 4;
 
+/// Digits of the shortest number that is looked for as a part of a code, such as `PR4711`.
+const SHORTEST_NUMBER: usize = 3;
+
 /// Number of letters from which other words that begin alike count as related.
 const RELATED_LETTERS: usize = 5;
 
@@ -263,24 +266,24 @@ impl RunKind {
     }
 }
 
-/// Splits a run of letters and digits into words: letters at changes of case, and apart from digits. A code
-/// is a word itself, with the words in it.
-/// An identifier of several words is a word itself, too. A word with letters beyond ASCII, such as
-/// `Größe`, stays whole. Chinese, Japanese and Korean text, which has no spaces, is split into pairs of
-/// characters.
+/// Splits a run of letters and digits into words: letters at changes of case, and apart from digits. A code,
+/// and an identifier of several words, are words themselves, with their parts. A word with letters beyond
+/// ASCII, such as `Größe`, stays whole. Chinese, Japanese and Korean text, which has no spaces, is split
+/// into pairs of characters.
 fn split_run(run: &str) -> Vec<QuestionTerm> {
     if !is_code(run) {
         return split_at_scripts(run);
     }
     let whole = text_term(run);
     let identifier = Some(whole.stem.clone());
-    let words = split_at_scripts(run).into_iter().filter(|word| word.is_indexed);
-    let terms = [whole].into_iter().chain(words);
+    let parts = split_at_scripts(run).into_iter();
+    // Short numbers, and those of a hash, are in many texts.
+    let parts = parts.filter(|part| part.is_indexed || part.stem.len() >= SHORTEST_NUMBER);
+    let terms = [whole].into_iter().chain(parts);
     terms.map(|term| QuestionTerm { identifier: identifier.clone(), ..term }).collect()
 }
 
-/// True for ASCII letters and digits together, such as the code of an error or the hash of a commit. It is
-/// an identifier, and its digits alone are in many texts.
+/// True for ASCII letters and digits together, such as the code of an error or the hash of a commit.
 fn is_code(run: &str) -> bool {
     let digits = run.bytes().filter(u8::is_ascii_digit).count();
     digits >= 2
@@ -410,7 +413,7 @@ mod tests {
     #[test]
     fn words_of_two_languages_are_stop_words_where_one_is_spoken() {
         assert_eq!(stems("the die war con par"), ["die", "war", "con", "par"]);
-        assert_eq!(stems("die Taste war nicht da"), ["tast"]);
+        assert_eq!(stems("die Lampe war nicht da"), ["lamp"]);
         assert_eq!(stems("le fil où le commit était par erreur"), ["commit", "erreur"]);
     }
 
@@ -419,7 +422,10 @@ mod tests {
         assert_eq!(stems("parseHttpRequest"), ["parsehttprequest", "pars", "http", "request"]);
         assert_eq!(stems("MAX_RETRY-count2"), ["max", "retry", "count"]);
         assert_eq!(stems("error 404 on port 8"), ["error", "404", "port"]);
-        assert_eq!(stems("TS2835 in 48fd9f4, cycle72"), ["ts2835", "48fd9f4", "cycle72", "cycl"]);
+        assert_eq!(
+            stems("TS2835 in 48fd9f4, cycle72"),
+            ["ts2835", "2835", "48fd9f4", "cycle72", "cycl"]
+        );
         assert_eq!(stems("port 404 on 7 July 2026"), ["port", "404", "july"]);
     }
 

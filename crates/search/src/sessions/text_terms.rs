@@ -168,13 +168,18 @@ fn append_pages(
     Ok(())
 }
 
-/// True if `text` has `word`; a number must not be part of a longer one.
+/// True if `text` has `word`. A number must not be part of a longer one, and a code of letters and digits must
+/// not begin within another word; a longer one may be the whole hash.
 fn has_word(text: &[u8], word: &[u8]) -> bool {
     let is_number = word.iter().all(u8::is_ascii_digit);
+    let is_code = word.iter().all(u8::is_ascii_alphanumeric);
     memmem::find_iter(text, word).any(|start| {
         let before = start.checked_sub(1).and_then(|at| text.get(at));
         let after = text.get(start + word.len());
-        !is_number || ![before, after].into_iter().flatten().any(u8::is_ascii_digit)
+        if is_number {
+            return ![before, after].into_iter().flatten().any(u8::is_ascii_digit);
+        }
+        !is_code || !before.is_some_and(u8::is_ascii_alphanumeric)
     })
 }
 
@@ -204,6 +209,8 @@ mod tests {
     fn a_number_is_a_whole_one() {
         assert!(has_word(b"error 404.", b"404") && has_word(b"x404y", b"404"));
         assert!(!has_word(b"1404 and 4040", b"404"));
+        assert!(has_word(b"error[e0502]", b"e0502") && has_word(b"48fd9f4ab1", b"48fd9f4"));
+        assert!(!has_word(b"77e0502fab", b"e0502"));
         assert!(has_word("悬空指针".as_bytes(), "空指".as_bytes()));
     }
 }

@@ -40,6 +40,14 @@ pub(super) struct PassageFacts<'a> {
     file_list: u32,
 }
 
+/// True if a name has marks that separate the facts of a line, with which it could state one.
+fn has_marks(name: &str) -> bool {
+    // `C:\harbor` is a full path on Windows.
+    let has_drive = matches!(name.as_bytes(), [_, b':', b'/' | b'\\', ..]);
+    let rest = if has_drive { &name[2..] } else { name };
+    rest.contains([';', ':'])
+}
+
 /// Reads the facts of an event; `None` if its log gives no time, or if it is not there.
 pub(super) fn read_facts<'a>(
     snapshot: &Snapshot,
@@ -108,7 +116,7 @@ impl<'a> PassageFacts<'a> {
         let mut files = Vec::new();
         let mut add = |shown: &str, path: String| {
             // Several files may have the same name once it is masked.
-            if files.len() < MAX_FILES && !path.contains(MASKED) {
+            if files.len() < MAX_FILES && !path.contains(MASKED) && !has_marks(shown) {
                 files.push(EditedFile::new(self.owner, self.time, later, shown, path));
             }
         };
@@ -194,6 +202,14 @@ fn find_paths(text: &str) -> impl Iterator<Item = &str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_name_that_could_state_a_fact_has_marks() {
+        assert!(has_marks("a.rs; revisited: b:1") && has_marks("a:b") && has_marks(":"));
+        assert!(
+            !has_marks("C:\\harbor\\a.rs") && !has_marks("app/(group)/[id].tsx") && !has_marks("a")
+        );
+    }
 
     #[test]
     fn paths_are_words_with_the_ending_of_a_file() {

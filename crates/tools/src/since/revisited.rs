@@ -60,10 +60,18 @@ const CHANGE_WORDS: &[&str] = &[
     "dropped",
 ];
 
-/// Matches the beginning of a sentence about what will be done or may be; `None` as for [`CHANGED`].
-static PLANNED: LazyLock<Option<Regex>> = LazyLock::new(|| {
-    Regex::new(r"(?i)^\W*(?:i.?m|i.?ll|i am|i will|i need|let me|let.s|now|next|should|could|if|step \d+)\b")
-        .ok()
+/// Matches a sentence about what will be done, may be, or is not so; `None` as for [`CHANGED`].
+static UNCERTAIN: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    Regex::new(
+        r"(?ix)
+        ^\W* (?: i.?m | i.?ll | i\ am | i\ need | let\ me | let.s | now | next | step\ \d+ ) \b
+        | \[\ \]
+        | n['\u{2019}]t \b
+        | \b (?: not | never | nothing | none | cannot | maybe | perhaps | might | may | would | should
+            | could | will | shall | can | if | unless | whether | plan | planned | plans | todo | better
+            | suggest | suggests | suggested | propose | proposes | proposed | fine ) \b",
+    )
+    .ok()
 });
 
 /// What a passage says about parts of code.
@@ -287,11 +295,11 @@ fn is_about_same(
     shared.len() >= SHARED_NAMES && shared.iter().any(|name| name.len() >= MIN_LONGEST_NAME_BYTES)
 }
 
-/// Returns true if a sentence says that something was changed, not that it will be.
+/// Returns true if a sentence says that something was changed, not that it will or may be.
 fn says_change(sentence: &str) -> bool {
     let is_change = CHANGED.as_ref().is_some_and(|pattern| pattern.is_match(sentence));
-    let is_plan = PLANNED.as_ref().is_none_or(|pattern| pattern.is_match(sentence));
-    is_change && !is_plan && !sentence.ends_with('?')
+    let is_uncertain = UNCERTAIN.as_ref().is_none_or(|pattern| pattern.is_match(sentence));
+    is_change && !is_uncertain && !sentence.ends_with('?')
 }
 
 /// Returns the sentences and lines of a text that are neither too short nor too long.
@@ -355,6 +363,12 @@ mod tests {
             "I'll use `retryBudget` instead of `RetryQueue`.",
             "Should `retryBudget` be replaced?",
             "`retryBudget` is shared.",
+            "`retryBudget` is not replaced in `LampQueue`.",
+            "`retryBudget` wasn\u{2019}t dropped from `LampQueue`.",
+            "- [ ] `retryBudget` gets dropped from `LampQueue`",
+            "Maybe `retryBudget` was wrong in `LampQueue`.",
+            "The user said `retryBudget` should be replaced by `LampQueue`.",
+            "It turns out that `retryBudget` is fine in `LampQueue`.",
         ] {
             assert!(!says_change(sentence), "{sentence}");
         }
