@@ -19,7 +19,7 @@ use crate::provider::shared::database::size_limit::{OVERSIZED_RECORD, Piece, Siz
 const LONG_COLUMNS: &[&str] =
     &["content", "tool_calls", "reasoning", "reasoning_content", "codex_reasoning_items"];
 
-/// Other columns of a message that its JSON shows. Flags are last, from [`FIRST_FLAG`] on.
+/// Other columns of a message that its JSON shows. Flags are last.
 const SHORT_COLUMNS: &[&str] = &[
     "role",
     "tool_call_id",
