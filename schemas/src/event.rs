@@ -23,6 +23,13 @@ closed_enum! {
     }
 }
 
+impl EventType {
+    /// True for what is said: prompts and answers.
+    pub const fn is_talk(self) -> bool {
+        matches!(self, Self::User | Self::Message)
+    }
+}
+
 /// The type of an event whose column was not read.
 impl Default for EventType {
     fn default() -> Self {

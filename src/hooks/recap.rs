@@ -11,7 +11,8 @@ use base::dropped_text::{DROPPED_TITLE, kept_part};
 use store::Snapshot;
 use tools::error::store_error;
 use tools::{
-    HistoryScope, RecalledSession, SessionTail, describe_since, find_decisions, read_session_tail,
+    HistoryScope, MAX_SINCE_BYTES, RecalledSession, SessionTail, describe_since, find_decisions,
+    read_session_tail,
 };
 
 /// Maximum size in bytes of what is said about all sessions.
@@ -29,9 +30,6 @@ const MAX_DECISION_BYTES: usize = 200;
 
 /// Maximum number of to-dos that are shown.
 const MAX_TODOS: usize = 4;
-
-/// Maximum size in bytes of what happened since a session.
-const MAX_SINCE_BYTES: usize = 160;
 
 /// Maximum number of files that are shown.
 const MAX_FILES: usize = 5;

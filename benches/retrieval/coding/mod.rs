@@ -158,7 +158,7 @@ fn rank(questions: &[CodingQuestion], listed: &[PublicLog], logs: &Path, dir: &P
         seconds.push(taken);
         let found = results.sessions.iter().map(|found| native_id(&snapshot, found.session));
         ranking.insert(question.id.clone(), found.collect());
-        if results.best_share < tools::LEAST_SHARE {
+        if results.is_uncertain {
             uncertain += 1;
             uncertain_none += usize::from(question.kind == Kind::None);
         }

@@ -58,6 +58,17 @@ impl Snapshot {
         SessionEvents { parts: parts.into_iter(), columns, reading: None }
     }
 
+    /// Returns the rows of the events of the session at this position whose index is in `range`, each with the
+    /// position of their segment.
+    pub fn rows_of(
+        &self,
+        session: usize,
+        range: Range<u32>,
+    ) -> impl Iterator<Item = (usize, RowSpan)> {
+        let spans = self.span_index().session_spans(session);
+        spans.filter_map(move |(segment, span)| Some((*segment, rows_in_range(span, &range)?)))
+    }
+
     /// Returns the hashes of the records of the session at this position, in order. Records
     /// without a hash are left out.
     pub(super) fn read_record_hashes(&self, session: usize) -> Result<Vec<u64>, StoreError> {

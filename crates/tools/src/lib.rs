@@ -64,7 +64,6 @@ pub use self::analyze::{
 pub use self::blame::{BlameData, BlameSpan, BlamedFile, CountedEdit, WrittenBy};
 use self::doctor::DoctorData;
 pub use self::endings::{SessionTail, read_session_tail};
-pub use self::find::LEAST_SHARE;
 pub use self::handover::Handover;
 pub use self::image::EventImage;
 pub use self::image::count_images;
@@ -96,7 +95,7 @@ pub use self::reply::turn_costs::event_costs;
 pub use self::restore_file::RestoredFile;
 use self::search::ParsedSearch;
 use self::secrets::{SecretFilter, SecretsData};
-pub use self::since::{RecalledSession, describe_since};
+pub use self::since::{MAX_SINCE_BYTES, RecalledSession, describe_since};
 pub use self::stats::Extent;
 use self::status::StatusData;
 use crate::error::store_error;

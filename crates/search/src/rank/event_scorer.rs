@@ -3,9 +3,7 @@
 use schemas::EventType;
 
 use crate::by_bound::ROUNDING_MARGIN;
-use crate::sessions::{
-    Averages, ScoredEvent, SessionPart, SessionQuestion, Totals, append_matches, is_talk,
-};
+use crate::sessions::{Averages, ScoredEvent, SessionPart, SessionQuestion, Totals, place_matches};
 use store::Snapshot;
 
 /// What the words of the two talk events before an event count, the nearest first, relative to its own.
@@ -82,14 +80,14 @@ impl EventScorer<'_> {
         for part in parts {
             part.for_each_match(|event| {
                 let (score, _) = self.averages.score_hits(event.hits, event.length);
-                if is_talk(event.event_type) {
+                if event.event_type.is_talk() {
                     best_talk = best_talk.max(score);
                     for hit in event.hits {
                         talk_counts[hit.term()] += hit.value();
                     }
                 }
                 if self.is_asked_type(event.event_type)
-                    && is_asked(part.segment(), event.event_index)
+                    && is_asked(event.segment, event.event_index)
                 {
                     matched += 1;
                     let best = &mut best_of_types[event.event_type as usize];
@@ -117,21 +115,16 @@ impl EventScorer<'_> {
     /// is at least one, in the order of events.
     pub(super) fn score_session(&self, parts: &[SessionPart<'_>]) -> Vec<RankedEvent> {
         let session = parts.first().map_or(0, SessionPart::session);
-        let mut talk_lengths = Vec::new();
-        let mut matches = Vec::new();
-        for part in parts {
-            append_matches(part, &mut talk_lengths, &mut matches);
-        }
-
+        let (matches, talk_lengths) = place_matches(parts);
         let mut events: Vec<ScoredEvent> = Vec::with_capacity(matches.len());
         // The score of each talk event by its own words.
         let mut talk_scores = vec![0.0; talk_lengths.len()];
         let mut talk_counts = vec![0.0; self.question.terms.len()];
         for found in &matches {
-            let event = self.averages.score_words(found);
+            let event = self.averages.score_words(&found.event);
             if let Some(place) = found.place {
                 talk_scores[place] = event.score;
-                for hit in found.hits {
+                for hit in found.event.hits {
                     talk_counts[hit.term()] += hit.value();
                 }
             }
@@ -151,7 +144,7 @@ impl EventScorer<'_> {
             event.score = (own / self.averages.total_weight() + of_session)
                 * type_weight(event.event_type)
                 + near_date;
-            let hits = found.hits.iter();
+            let hits = found.event.hits.iter();
             let covered: f32 =
                 hits.map(|hit| self.averages.weights[hit.term()] * hit.value()).sum();
             let share = covered / question_weight;

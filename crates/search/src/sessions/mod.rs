@@ -25,10 +25,10 @@ mod windows;
 pub(super) use passages::{
     TermPair, bound_pairs, find_best_place, find_places, read_texts, weigh_pairs,
 };
-pub(super) use postings::{AskedRows, SegmentHits, is_talk};
+pub(super) use postings::{AskedRows, SegmentHits};
 pub use question::SessionQuestion;
 pub use ranked_session::NamedParts;
-pub(super) use score::{ScoredEvent, SessionPart, append_matches, collect_parts, group_parts};
+pub(super) use score::{ScoredEvent, SessionPart, collect_parts, group_parts, place_matches};
 pub(super) use search::find_hits;
 pub use search::{
     FoundPassage, FoundSession, SessionRank, SessionRequest, SessionResults, search_sessions,

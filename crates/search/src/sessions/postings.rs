@@ -4,7 +4,6 @@ use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
 use fixedbitset::FixedBitSet;
-use schemas::EventType;
 
 use super::question::QuestionTerm;
 use store::{
@@ -203,9 +202,9 @@ pub(crate) fn text_length(outline: RowOutline) -> f32 {
     typical_length(length_power(outline)) as f32
 }
 
-/// True for the events that make up the talk of a session: prompts and answers.
-pub(crate) fn is_talk(event_type: EventType) -> bool {
-    matches!(event_type, EventType::User | EventType::Message)
+/// Returns the words of the question among some hits, a bit each.
+pub(crate) fn words_of(hits: &[TermHit]) -> u32 {
+    hits.iter().fold(0, |words, hit| words | 1 << hit.term())
 }
 
 /// Returns the rows of `spans` that are not asked about: copies, and events after the time.

@@ -4,11 +4,11 @@ use std::ops::Range;
 
 use schemas::EventType;
 
-use super::postings::{SegmentHits, TermHit, is_talk, text_length};
+use super::postings::{SegmentHits, TermHit, text_length, words_of};
 use super::saturation::{EVENT_LENGTH_WEIGHT, saturate};
 use super::titles::TitleHit;
 use super::totals::Averages;
-use super::windows::{LONGEST_WINDOW, OpenWindows, WINDOW_SIZES};
+use super::windows::{OpenWindows, WINDOW_SIZES};
 use crate::by_bound::ROUNDING_MARGIN;
 use store::SessionSpan;
 
@@ -63,63 +63,57 @@ fn place_of(segment: usize, row: usize) -> (u32, u32) {
     (small(segment), small(row))
 }
 
-/// A row that has words of the question.
-pub(crate) struct MatchingRow<'a> {
+/// An event that has words of the question.
+#[derive(Clone, Copy)]
+pub(crate) struct MatchingEvent<'a> {
     /// Position in `Snapshot::segments`.
     pub(crate) segment: usize,
     /// Position in the segment.
     pub(crate) row: usize,
     pub(crate) event_index: u32,
     pub(crate) event_type: EventType,
+    /// Approximate bytes of its text.
     pub(crate) length: f32,
+    pub(crate) hits: &'a [TermHit],
+}
+
+/// Such an event and where it is in the talk of its session.
+pub(crate) struct PlacedEvent<'a> {
+    pub(crate) event: MatchingEvent<'a>,
     /// Its place among the talk events of the session; `None` if it is none.
     pub(crate) place: Option<usize>,
     /// Number of talk events of the session before it.
     pub(crate) talk_before: usize,
-    pub(crate) hits: &'a [TermHit],
 }
 
-/// Appends the rows of a part that have words of the question, and the lengths of its talk events.
-pub(crate) fn append_matches<'a>(
-    part: &SessionPart<'a>,
-    talk_lengths: &mut Vec<f32>,
-    matches: &mut Vec<MatchingRow<'a>>,
-) {
-    let SessionPart { found, span, hits } = part;
-    let mut next_row = span.start;
-    for hits in hits.chunk_by(|a, b| a.row() == b.row()) {
-        let row = hits[0].row();
-        let Some(outline) = found.outline_of(row) else { break };
-        append_talk_lengths(found, next_row..row, talk_lengths);
-        next_row = row + 1;
-
-        let event_type = outline.event_type();
-        let length = text_length(outline);
-        let talk_before = talk_lengths.len();
-        let mut place = None;
-        if is_talk(event_type) {
-            place = Some(talk_before);
-            talk_lengths.push(length);
-        }
-        let offset = u32::try_from(row - span.start).unwrap_or(u32::MAX);
-        matches.push(MatchingRow {
-            segment: found.segment,
-            row,
-            event_index: span.first_index.saturating_add(offset),
-            event_type,
-            length,
-            place,
-            talk_before,
-            hits,
+/// Returns the events of a session that have words of the question, and the lengths of its talk events, given
+/// its parts in the order of events.
+pub(crate) fn place_matches<'a>(parts: &[SessionPart<'a>]) -> (Vec<PlacedEvent<'a>>, Vec<f32>) {
+    let mut talk_lengths: Vec<f32> = Vec::new();
+    let mut matches = Vec::new();
+    for part in parts {
+        let span = part.span;
+        let mut next_row = span.start;
+        part.for_each_match(|event| {
+            append_talk_lengths(part.found, next_row..event.row, &mut talk_lengths);
+            next_row = event.row + 1;
+            let talk_before = talk_lengths.len();
+            let mut place = None;
+            if event.event_type.is_talk() {
+                place = Some(talk_before);
+                talk_lengths.push(event.length);
+            }
+            matches.push(PlacedEvent { event, place, talk_before });
         });
+        append_talk_lengths(part.found, next_row..span.start + span.count, &mut talk_lengths);
     }
-    append_talk_lengths(found, next_row..span.start + span.count, talk_lengths);
+    (matches, talk_lengths)
 }
 
 /// Appends the lengths of the talk events among some rows.
 fn append_talk_lengths(found: &SegmentHits, rows: Range<usize>, talk_lengths: &mut Vec<f32>) {
     found.for_each_outline(rows, |outline| {
-        if is_talk(outline.event_type()) {
+        if outline.event_type().is_talk() {
             talk_lengths.push(text_length(outline));
         }
     });
@@ -134,24 +128,10 @@ pub(crate) struct SessionPart<'a> {
     hits: &'a [TermHit],
 }
 
-/// An event that has words of the question, without its place in the talk.
-pub(crate) struct MatchingEvent<'a> {
-    pub(crate) event_index: u32,
-    pub(crate) event_type: EventType,
-    /// Approximate bytes of its text.
-    pub(crate) length: f32,
-    pub(crate) hits: &'a [TermHit],
-}
-
 impl<'a> SessionPart<'a> {
     /// Returns the position of the session in `Snapshot::sessions`.
     pub(crate) fn session(&self) -> usize {
         self.span.session
-    }
-
-    /// Returns the position of the segment in `Snapshot::segments`.
-    pub(crate) fn segment(&self) -> usize {
-        self.found.segment
     }
 
     /// Calls `take` with each event that has words of the question, in their order.
@@ -161,6 +141,8 @@ impl<'a> SessionPart<'a> {
             let Some(outline) = self.found.outline_of(row) else { break };
             let offset = u32::try_from(row - self.span.start).unwrap_or(u32::MAX);
             take(MatchingEvent {
+                segment: self.found.segment,
+                row,
                 event_index: self.span.first_index.saturating_add(offset),
                 event_type: outline.event_type(),
                 length: text_length(outline),
@@ -189,42 +171,12 @@ pub(crate) fn group_parts<'p, 'a>(parts: &'p [SessionPart<'a>]) -> Vec<&'p [Sess
     of_sessions.filter(|parts| parts.iter().any(|part| !part.hits.is_empty())).collect()
 }
 
-/// The words of the last talk events that have any, a bit each word.
-#[derive(Default)]
-struct NearWords {
-    /// The latest first.
-    latest: [u32; LONGEST_WINDOW],
-    /// For each size of windows, the words with the highest weight, and that weight.
-    words: [u32; WINDOW_SIZES.len()],
-    best: [f32; WINDOW_SIZES.len()],
-}
-
-impl NearWords {
-    fn add(&mut self, words: u32, weigh: impl Fn(u32) -> f32) {
-        self.latest.rotate_right(1);
-        self.latest[0] = words;
-        for (at, size) in WINDOW_SIZES.into_iter().enumerate() {
-            let near = self.latest[..size.events].iter().fold(0, |near, words| near | words);
-            // Most have no further word.
-            if near & !self.words[at] != 0 {
-                let weight = weigh(near);
-                if weight > self.best[at] {
-                    (self.words[at], self.best[at]) = (near, weight);
-                }
-            }
-        }
-    }
-}
-
 /// What the events of a session add to its score, each by itself.
 pub(crate) struct SessionScore {
     /// For each word of the question, the talk events that have it.
     pub(crate) talk_counts: Vec<f32>,
     /// Length of the shortest of these talk events in bytes.
     shortest_talk: f32,
-    /// For each size of windows, the highest weight of the words that as many of these talk events have
-    /// which follow each other. Others may be between them, so no window has more.
-    near_weights: [f32; WINDOW_SIZES.len()],
     /// The words that any event has, a bit each.
     pub(crate) words: u32,
     /// Number of events that have words.
@@ -239,7 +191,6 @@ impl SessionScore {
         Self {
             talk_counts: vec![0.0; terms],
             shortest_talk: f32::INFINITY,
-            near_weights: [0.0; WINDOW_SIZES.len()],
             words: 0,
             matched: 0,
             best_event: 0.0,
@@ -252,16 +203,13 @@ impl Averages {
     /// [`Self::score_windows`] only for those that may be among the best.
     pub(crate) fn score_events(&self, parts: &[SessionPart<'_>]) -> SessionScore {
         let mut score = SessionScore::empty(self.weights.len());
-        let mut near = NearWords::default();
         for part in parts {
             part.for_each_match(|event| {
                 let (value, _) = self.score_hits(event.hits, event.length);
                 score.best_event = score.best_event.max(value * type_factor(event.event_type));
                 score.matched += 1;
-                let words = event.hits.iter().fold(0, |words, hit| words | 1 << hit.term());
-                score.words |= words;
-                if is_talk(event.event_type) {
-                    near.add(words, |words| self.weigh(words));
+                score.words |= words_of(event.hits);
+                if event.event_type.is_talk() {
                     score.shortest_talk = score.shortest_talk.min(event.length);
                     for hit in event.hits {
                         score.talk_counts[hit.term()] += hit.value();
@@ -269,25 +217,20 @@ impl Averages {
                 }
             });
         }
-        score.near_weights = near.best;
         score
     }
 
     /// Returns the weighed scores of the best window of each size, given the parts of a session in the
     /// order of events.
     pub(crate) fn score_windows(&self, parts: &[SessionPart<'_>]) -> f32 {
-        let mut talk_lengths: Vec<f32> = Vec::new();
-        let mut matches: Vec<MatchingRow<'_>> = Vec::new();
-        for part in parts {
-            append_matches(part, &mut talk_lengths, &mut matches);
-        }
+        let (matches, talk_lengths) = place_matches(parts);
         let sizes = WINDOW_SIZES.into_iter().zip(self.window_lengths);
         let best_of_sizes = sizes.map(|(size, average_length)| {
             let mut windows = OpenWindows::new(&self.weights, size, average_length);
             let mut best: f32 = 0.0;
             for found in &matches {
                 if let Some(place) = found.place {
-                    best = best.max(windows.add(&talk_lengths, place, found.hits));
+                    best = best.max(windows.add(&talk_lengths, place, found.event.hits));
                 }
             }
             size.weight * best.max(windows.close_before(&talk_lengths, usize::MAX))
@@ -295,20 +238,17 @@ impl Averages {
         best_of_sizes.sum()
     }
 
-    /// Returns the most that [`Self::score_windows`] can return for a session: as if a window had all words
-    /// of the session or the best of [`SessionScore::near_weights`], each as often as it can, and were no
-    /// longer than the shortest talk event with words.
+    /// Returns the most that [`Self::score_windows`] can return for a session: as if a window had all its
+    /// words, each as often as it can, and were no longer than the shortest talk event with words.
     pub(super) fn bound_windows(&self, score: &SessionScore) -> f32 {
         let mut bound = 0.0;
-        for (at, size) in WINDOW_SIZES.into_iter().enumerate() {
-            let relative_length = score.shortest_talk / self.window_lengths[at];
-            let factor = |count: f32| {
-                saturate(count.min(size.events as f32), EVENT_LENGTH_WEIGHT, relative_length)
-            };
-            let terms = score.talk_counts.iter().zip(&self.weights);
-            let all: f32 = terms.map(|(count, weight)| weight * factor(*count)).sum();
-            let near = score.near_weights[at] * factor(f32::INFINITY);
-            bound += size.weight * all.min(near);
+        for (size, average_length) in WINDOW_SIZES.into_iter().zip(self.window_lengths) {
+            let relative_length = score.shortest_talk / average_length;
+            for (count, weight) in score.talk_counts.iter().zip(&self.weights) {
+                let count = count.min(size.events as f32);
+                bound +=
+                    size.weight * weight * saturate(count, EVENT_LENGTH_WEIGHT, relative_length);
+            }
         }
         bound * ROUNDING_MARGIN
     }
@@ -316,13 +256,14 @@ impl Averages {
     /// Returns the best events of a session, best first, given its parts in the order of events. They
     /// are computed for few sessions, because those of all would take much memory.
     pub(crate) fn best_events(&self, parts: &[SessionPart<'_>]) -> Vec<ScoredEvent> {
-        let mut talk_lengths: Vec<f32> = Vec::new();
-        let mut matches: Vec<MatchingRow<'_>> = Vec::new();
+        let mut events: Vec<ScoredEvent> = Vec::new();
         for part in parts {
-            append_matches(part, &mut talk_lengths, &mut matches);
+            part.for_each_match(|found| {
+                let mut event = self.score_words(&found);
+                event.score *= type_factor(found.event_type);
+                events.push(event);
+            });
         }
-        let mut events: Vec<ScoredEvent> =
-            matches.iter().map(|found| self.score_event(found)).collect();
         let best_first = |a: &ScoredEvent, b: &ScoredEvent| {
             b.score.total_cmp(&a.score).then(a.event_index.cmp(&b.event_index))
         };
@@ -334,15 +275,8 @@ impl Averages {
         events
     }
 
-    /// Scores the words of an event and its type.
-    fn score_event(&self, found: &MatchingRow<'_>) -> ScoredEvent {
-        let mut event = self.score_words(found);
-        event.score *= type_factor(found.event_type);
-        event
-    }
-
     /// Scores the words of an event, whatever its type.
-    pub(crate) fn score_words(&self, found: &MatchingRow<'_>) -> ScoredEvent {
+    pub(crate) fn score_words(&self, found: &MatchingEvent<'_>) -> ScoredEvent {
         let (score, exact) = self.score_hits(found.hits, found.length);
         ScoredEvent {
             place: place_of(found.segment, found.row),

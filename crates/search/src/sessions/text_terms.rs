@@ -64,7 +64,7 @@ pub(super) fn find_text_terms(
         }
         append_pages(snapshot, *number, &unlisted, asked, &mut pages)?;
     }
-    let unread = choose_pages(&mut pages, terms.len());
+    let (pages, unread) = choose_pages(pages, terms.len());
 
     let parts = in_parallel(&pages, PAGES_AT_ONCE, |pages| {
         let mut reader = PageReader::default();
@@ -98,9 +98,9 @@ pub(super) fn find_text_terms(
     Ok(Some(TextHits { by_segment, unread }))
 }
 
-/// Keeps the newest pages, first of the words that the fewest pages may have: these say the most, and their
-/// pages are soon read. Returns the words that other pages may have, a bit each.
-fn choose_pages(pages: &mut Vec<UnreadPage>, terms: usize) -> u32 {
+/// Chooses the newest pages, first of the words that the fewest pages may have: these say the most, and their
+/// pages are soon read. Also returns the words that other pages may have, a bit each.
+fn choose_pages(mut pages: Vec<UnreadPage>, terms: usize) -> (Vec<UnreadPage>, u32) {
     pages.sort_by_key(|page| Reverse(page.newest));
     let mut counts = vec![0; terms];
     for term in pages.iter().flat_map(|page| &page.terms) {
@@ -117,15 +117,16 @@ fn choose_pages(pages: &mut Vec<UnreadPage>, terms: usize) -> u32 {
             }
         }
     }
-    let skipped = pages.iter().enumerate().filter(|(position, _)| !chosen.contains(*position));
-    let unread =
-        skipped.flat_map(|(_, page)| &page.terms).fold(0, |unread, term| unread | 1 << term);
-    let mut position = 0;
-    pages.retain(|_| {
-        position += 1;
-        chosen.contains(position - 1)
-    });
-    unread
+    let mut unread = 0;
+    let mut read = Vec::new();
+    for (position, page) in pages.into_iter().enumerate() {
+        if chosen.contains(position) {
+            read.push(page);
+        } else {
+            unread = page.terms.iter().fold(unread, |unread, term| unread | 1 << term);
+        }
+    }
+    (read, unread)
 }
 
 /// Appends the pages of a segment that have events which are asked about and may have one of the words.
@@ -198,7 +199,7 @@ mod tests {
         let mut pages: Vec<UnreadPage> = (0..1000).map(|newest| page(newest, &[0])).collect();
         pages.push(page(-5, &[1]));
         pages.push(page(-9, &[0, 2]));
-        let unread = choose_pages(&mut pages, 3);
+        let (pages, unread) = choose_pages(pages, 3);
         assert_eq!((unread, pages.len()), (0b1, MAX_PAGES));
         let newest: Vec<i64> = pages.iter().filter_map(|page| page.newest).collect();
         assert!(newest.is_sorted_by(|a, b| a > b));

@@ -1,6 +1,6 @@
 //! Counts words over the events that are asked about, and weighs them by how rare they are.
 
-use super::postings::{SegmentHits, is_talk, length_power, typical_length};
+use super::postings::{SegmentHits, length_power, typical_length, words_of};
 use super::question::{QuestionTerm, SessionQuestion};
 use super::titles::TitleHit;
 use super::windows::{LONGEST_WINDOW, WINDOW_SIZES};
@@ -55,7 +55,7 @@ impl SpanLengths {
             let length = length_power(outline);
             all += length;
             events += 1;
-            if is_talk(outline.event_type()) {
+            if outline.event_type().is_talk() {
                 if let Some(first) = first_talk.get_mut(talk_events) {
                     *first = typical_length(length);
                 }
@@ -122,7 +122,7 @@ impl Totals {
             for (bytes, size) in self.window_bytes.iter_mut().zip(WINDOW_SIZES) {
                 *bytes += size.total_length(lengths.talk_bytes, lengths.first_talk());
             }
-            let words = hits.iter().fold(0, |words, hit| words | 1 << hit.term());
+            let words = words_of(hits);
             let talk_bytes = lengths.talk_bytes as f32;
             self.sessions.push(SessionTotals { session: span.session, words, talk_bytes });
         }
@@ -133,7 +133,7 @@ impl Totals {
             }
             self.exact[hit.term()] += 1;
             let outline = found.outline_of(hit.row());
-            if outline.is_some_and(|outline| is_talk(outline.event_type())) {
+            if outline.is_some_and(|outline| outline.event_type().is_talk()) {
                 self.in_talk[hit.term()] += 1;
             }
         }
@@ -158,14 +158,14 @@ impl Totals {
             *bytes += more;
         }
         self.sessions.extend(&other.sessions);
-        for (count, more) in self.exact.iter_mut().zip(&other.exact) {
-            *count += more;
-        }
-        for (count, more) in self.related.iter_mut().zip(&other.related) {
-            *count += more;
-        }
-        for (count, more) in self.in_talk.iter_mut().zip(&other.in_talk) {
-            *count += more;
+        for (counts, more) in [
+            (&mut self.exact, &other.exact),
+            (&mut self.related, &other.related),
+            (&mut self.in_talk, &other.in_talk),
+        ] {
+            for (count, more) in counts.iter_mut().zip(more) {
+                *count += more;
+            }
         }
     }
 

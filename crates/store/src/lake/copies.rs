@@ -219,8 +219,8 @@ impl StoreWriter {
     }
 }
 
-/// Returns `None` if rows could not be compared because a segment is damaged. It is set aside by a later
-/// run, after which a pull compares again.
+/// Returns `None` if rows could not be compared because a segment is damaged, which a later run sets
+/// aside.
 fn unless_damaged<T>(compared: Result<T, StoreError>) -> Result<Option<T>, StoreError> {
     match compared {
         Err(error @ StoreError::Damaged { .. }) => {

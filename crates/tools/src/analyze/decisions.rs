@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeSet, HashSet};
 
+use schemas::ToolError;
 use schemas::table::EventColumn;
-use schemas::{EventType, ToolError};
 
 use super::past_rows::{HistoryScope, PastRow, find_past_rows, read_past_rows};
 use crate::error::store_error;
@@ -48,7 +48,7 @@ pub fn find_decisions(
     if names.is_empty() {
         return Ok(Vec::new());
     }
-    let is_talk = |fact: &RowFacts| matches!(fact.event_type, EventType::User | EventType::Message);
+    let is_talk = |fact: &RowFacts| fact.event_type.is_talk();
     let mut places: BTreeSet<PastRow> = BTreeSet::new();
     for marker in MARKERS {
         if stop() {

@@ -20,7 +20,7 @@ use crate::reply::scope::{Coverage, SessionFilters};
 use crate::reply::store_warnings::store_warnings;
 use crate::reply::time_range::TimeRange;
 use crate::reply::tools::Tools;
-use crate::since::{RecalledSession, describe_since};
+use crate::since::{MAX_SINCE_BYTES, RecalledSession, describe_since};
 use base::json_length::json_length;
 use base::sanitize::{clean_text, cut_for_json, one_line};
 use search::{FoundSession, SessionQuestion, SessionRank, SessionRequest, search_sessions};
@@ -38,14 +38,6 @@ const MAX_PASSAGE_BYTES: usize = 640;
 
 /// Most bytes of JSON of the words that a tool says it looked for.
 const MAX_LOOKED_FOR_BYTES: usize = 160;
-
-/// Maximum size in bytes of what happened since a session.
-const MAX_SINCE_BYTES: usize = 160;
-
-/// If the best session has less than this share of the weight of the question's words, it is uncertain: of
-/// 215 questions (`benches/retrieval/coding`) 46 have less. 10 of these are about things that no session did,
-/// and 20 find the right session first; of the 143 others with an answer 108 do.
-pub const LEAST_SHARE: f32 = 0.5;
 
 /// The number of best sessions for which a tool names the words that they lack.
 const SESSIONS_WITH_LACKS: usize = 3;
@@ -111,18 +103,17 @@ pub(super) fn run(
     for (session, found) in sessions.iter_mut().zip(&found.sessions).take(with_lacks) {
         session.why.push_str(&describe_lacks(found));
     }
-    let most_with_passages = if interface.is_terminal() {
-        limits::FIND_LIMIT as usize
+    let with_passages = if interface.is_terminal() {
+        usize::MAX
     } else {
         limits::FIND_WITH_PASSAGES.saturating_sub(seen)
     };
-    if !interface.is_terminal() {
-        for session in sessions.iter_mut().skip(most_with_passages) {
-            session.passages.clear();
-        }
+    for session in sessions.iter_mut().skip(with_passages) {
+        session.passages.clear();
     }
+    let with_since = with_passages.min(limits::FIND_LIMIT as usize);
     let recalled: Vec<RecalledSession<'_>> =
-        found.sessions.iter().take(most_with_passages).map(recall_session).collect();
+        found.sessions.iter().take(with_since).map(recall_session).collect();
     let since = describe_since(snapshot, &recalled, None, &call.zone, MAX_SINCE_BYTES)?;
     for (session, since) in sessions.iter_mut().zip(since) {
         session.since = since;
@@ -143,7 +134,7 @@ pub(super) fn run(
     reply.scope = Some(filters.describe_scope(snapshot, Coverage::OwnEvents));
     let next_step = describe_next_step(interface, snapshot, &reply.data, &filters);
     let doubt = match found.sessions.first().filter(|_| args.cursor.is_none()) {
-        Some(best) if found.best_share < LEAST_SHARE => Some(explain_poor_match(best)),
+        Some(best) if found.is_uncertain => Some(explain_poor_match(best)),
         Some(_) if found.is_undecided => Some(explain_undecided(interface)),
         _ => None,
     };

@@ -30,7 +30,10 @@ use store::Snapshot;
 /// Maximum size of the name of a file in bytes of JSON.
 const MAX_FILE_BYTES: usize = 48;
 
-/// Maximum size in bytes of what happened since the end of a session.
+/// Maximum size in bytes of what happened since the passages of a session.
+pub const MAX_SINCE_BYTES: usize = 160;
+
+/// The same since the end of a session.
 const MAX_END_BYTES: usize = 200;
 
 /// Maximum number of the last failures and of the last edited files whose fate is looked for.

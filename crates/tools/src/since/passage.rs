@@ -7,7 +7,7 @@ use schemas::EventType;
 use super::edited::EditedFile;
 use super::project::LaterSessions;
 use base::paths::{last_part, resolve_path};
-use store::{RowFacts, Segment, SessionSpan, Snapshot, StoreError};
+use store::{RowFacts, Snapshot, StoreError};
 
 /// Maximum number of files that a passage names and that are looked for.
 const MAX_FILES: usize = 4;
@@ -32,7 +32,7 @@ pub(super) struct PassageFacts<'a> {
     pub(super) text: &'a str,
     pub(super) time: i64,
     pub(super) turn: u32,
-    event_type: EventType,
+    pub(super) event_type: EventType,
     is_error: Option<bool>,
     /// Position of its segment, and its row there.
     pub(super) place: (usize, usize),
@@ -55,40 +55,27 @@ pub(super) fn read_facts<'a>(
     (session, event_index): (usize, u32),
     text: &'a str,
 ) -> Result<Option<PassageFacts<'a>>, StoreError> {
-    for (number, segment) in snapshot.segments().iter().enumerate() {
-        for span in segment.spans.iter().filter(|span| span.session == session) {
-            let Some(offset) = event_index.checked_sub(span.first_index) else { continue };
-            let offset = offset as usize;
-            if offset >= span.count {
-                continue;
-            }
-            let row = span.start + offset;
-            let facts = segment.skip_index()?.read_facts(row..row + 1)?;
-            let Some(fact) = facts.iter().next() else { return Ok(None) };
-            let RowFacts { time, turn_index, event_type, is_error, file_list, .. } = fact;
-            return Ok(time.map(|time| PassageFacts {
-                owner,
-                session,
-                event_index,
-                text,
-                time,
-                turn: turn_index,
-                event_type,
-                is_error,
-                place: (number, row),
-                file_list,
-            }));
-        }
-    }
-    Ok(None)
+    let range = event_index..event_index.saturating_add(1);
+    let Some((number, rows)) = snapshot.rows_of(session, range).next() else { return Ok(None) };
+    let row = rows.start;
+    let facts = snapshot.segments()[number].skip_index()?.read_facts(row..row + 1)?;
+    let Some(fact) = facts.iter().next() else { return Ok(None) };
+    let RowFacts { time, turn_index, event_type, is_error, file_list, .. } = fact;
+    Ok(time.map(|time| PassageFacts {
+        owner,
+        session,
+        event_index,
+        text,
+        time,
+        turn: turn_index,
+        event_type,
+        is_error,
+        place: (number, row),
+        file_list,
+    }))
 }
 
 impl<'a> PassageFacts<'a> {
-    /// True if someone said it.
-    pub(super) fn is_talk(&self) -> bool {
-        matches!(self.event_type, EventType::User | EventType::Message)
-    }
-
     /// True if it is a result that failed, or a call that such a result follows.
     pub(super) fn may_have_failed(&self, snapshot: &Snapshot) -> Result<bool, StoreError> {
         if self.event_type != EventType::ToolCall {
@@ -120,7 +107,7 @@ impl<'a> PassageFacts<'a> {
                 files.push(EditedFile::new(self.owner, self.time, later, shown, path));
             }
         };
-        if !self.is_talk() {
+        if !self.event_type.is_talk() {
             let index = snapshot.segments()[self.place.0].skip_index()?;
             let own = index.file_lists()?.get(self.file_list as usize);
             for path in own.into_iter().flat_map(|paths| paths.lines()) {
@@ -156,22 +143,15 @@ impl<'a> PassageFacts<'a> {
 /// Returns the different paths of files that the rows of a session name.
 fn files_of_session(snapshot: &Snapshot, session: usize) -> Result<BTreeSet<String>, StoreError> {
     let mut files = BTreeSet::new();
-    for segment in snapshot.segments() {
-        for span in segment.spans.iter().filter(|span| span.session == session) {
-            files.extend(files_of_span(segment, span)?);
-        }
+    for (number, rows) in snapshot.rows_of(session, 0..u32::MAX) {
+        let index = snapshot.segments()[number].skip_index()?;
+        let facts = index.read_facts(rows.start..rows.start + rows.count)?;
+        let lists: BTreeSet<u32> = facts.iter().map(|fact| fact.file_list).collect();
+        let known = index.file_lists()?;
+        let paths = lists.iter().filter_map(|list| known.get(*list as usize));
+        files.extend(paths.flat_map(|paths| paths.lines()).map(str::to_owned));
     }
     Ok(files)
-}
-
-/// Returns the different files that the rows of a session in a segment name.
-fn files_of_span(segment: &Segment, span: &SessionSpan) -> Result<BTreeSet<String>, StoreError> {
-    let index = segment.skip_index()?;
-    let facts = index.read_facts(span.start..span.start + span.count)?;
-    let lists: BTreeSet<u32> = facts.iter().map(|fact| fact.file_list).collect();
-    let known = index.file_lists()?;
-    let paths = lists.iter().filter_map(|list| known.get(*list as usize));
-    Ok(paths.flat_map(|paths| paths.lines()).map(str::to_owned).collect())
 }
 
 /// Returns true if the last parts of a path are those of another one.

@@ -7,7 +7,6 @@ use std::sync::LazyLock;
 
 use fixedbitset::FixedBitSet;
 use regex::Regex;
-use schemas::EventType;
 
 use super::passage::PassageFacts;
 use super::project::LaterSessions;
@@ -88,7 +87,7 @@ impl<'a> Statement<'a> {
         passage: &'a PassageFacts<'a>,
         later: &'a LaterSessions<'a>,
     ) -> Option<Self> {
-        if !passage.is_talk() {
+        if !passage.event_type.is_talk() {
             return None;
         }
         let project = later.session.origin.project.as_deref().unwrap_or_default();
@@ -106,11 +105,10 @@ impl<'a> Statement<'a> {
     /// True if an event may say that something was changed after the passage: in a later turn of its
     /// session, or in another session.
     fn may_be_changed_in(&self, session: usize, fact: &RowFacts) -> bool {
-        let is_talk = matches!(fact.event_type, EventType::User | EventType::Message);
         let is_later =
             fact.time.is_some_and(|time| time > self.passage.time && time < self.later.until);
         let is_elsewhere = session != self.passage.session || fact.turn_index > self.passage.turn;
-        is_talk && is_later && is_elsewhere && !fact.is_replay
+        fact.event_type.is_talk() && is_later && is_elsewhere && !fact.is_replay
     }
 
     fn may_be_in(&self, session: usize) -> bool {
