@@ -8,7 +8,7 @@ use super::postings::{SegmentHits, TermHit, text_length, words_of};
 use super::saturation::{EVENT_LENGTH_WEIGHT, saturate};
 use super::titles::TitleHit;
 use super::totals::Averages;
-use super::windows::{OpenWindows, WINDOW_SIZES};
+use super::windows::{WINDOW_SIZES, score_best_window};
 use crate::by_bound::ROUNDING_MARGIN;
 use store::SessionSpan;
 
@@ -224,16 +224,12 @@ impl Averages {
     /// order of events.
     pub(crate) fn score_windows(&self, parts: &[SessionPart<'_>]) -> f32 {
         let (matches, talk_lengths) = place_matches(parts);
+        let in_talk = matches.iter().filter_map(|found| Some((found.place?, found.event.hits)));
+        let in_talk: Vec<(usize, &[TermHit])> = in_talk.collect();
         let sizes = WINDOW_SIZES.into_iter().zip(self.window_lengths);
         let best_of_sizes = sizes.map(|(size, average_length)| {
-            let mut windows = OpenWindows::new(&self.weights, size, average_length);
-            let mut best: f32 = 0.0;
-            for found in &matches {
-                if let Some(place) = found.place {
-                    best = best.max(windows.add(&talk_lengths, place, found.event.hits));
-                }
-            }
-            size.weight * best.max(windows.close_before(&talk_lengths, usize::MAX))
+            size.weight
+                * score_best_window(&self.weights, size, average_length, &talk_lengths, &in_talk)
         });
         best_of_sizes.sum()
     }

@@ -1,6 +1,5 @@
 //! Scores consecutive talk events as one text.
 
-use std::collections::VecDeque;
 use std::ops::RangeInclusive;
 
 use super::postings::TermHit;
@@ -47,65 +46,48 @@ impl WindowSize {
     }
 }
 
-/// The windows that the next talk event may belong to.
-pub(super) struct OpenWindows<'a> {
-    /// The weight of each word of the question.
-    weights: &'a [f32],
+/// Returns the best score of the windows of a size, given the weight of each word of the question, the average
+/// length of such a window, the lengths of all talk events of a session, and those of them that have words:
+/// the place of each among all, and its hits.
+pub(super) fn score_best_window(
+    weights: &[f32],
     size: WindowSize,
-    /// Average length of a window, in bytes.
     average_length: f32,
-    open: VecDeque<OpenWindow>,
-    /// Buffers of closed windows.
-    spare: Vec<Vec<f32>>,
+    talk: &[f32],
+    matches: &[(usize, &[TermHit])],
+) -> f32 {
+    let mut best: f32 = 0.0;
+    let mut counts = vec![0.0; weights.len()];
+    let mut next_start = 0;
+    for (at, (place, _)) in matches.iter().enumerate() {
+        // Of the windows whose first event with words is this one, later ones have more events at their end.
+        counts.fill(0.0);
+        let mut entering = matches[at..].iter().peekable();
+        for start in next_start.max(*size.starts_with(*place).start())..=*place {
+            let end = start + size.events;
+            while let Some((_, hits)) = entering.next_if(|(place, _)| *place < end) {
+                for hit in *hits {
+                    counts[hit.term()] += hit.value();
+                }
+            }
+            let relative_length = size.length(talk, start) / average_length;
+            best = best.max(score_counts(weights, &counts, relative_length));
+        }
+        next_start = place + 1;
+    }
+    best
 }
 
-struct OpenWindow {
-    /// Place of its first talk event.
-    start: usize,
-    counts: Vec<f32>,
-}
-
-impl<'a> OpenWindows<'a> {
-    pub(super) fn new(weights: &'a [f32], size: WindowSize, average_length: f32) -> Self {
-        Self { weights, size, average_length, open: VecDeque::new(), spare: Vec::new() }
-    }
-
-    /// Adds the talk event at `place`, and returns the best score of the windows that it closes.
-    pub(super) fn add(&mut self, talk: &[f32], place: usize, hits: &[TermHit]) -> f32 {
-        let starts = self.size.starts_with(place);
-        let best = self.close_before(talk, *starts.start());
-        for start in starts {
-            if self.open.back().is_none_or(|last| last.start < start) {
-                let mut counts = self.spare.pop().unwrap_or_default();
-                counts.clear();
-                counts.resize(self.weights.len(), 0.0);
-                self.open.push_back(OpenWindow { start, counts });
-            }
-        }
-        for window in &mut self.open {
-            for hit in hits {
-                window.counts[hit.term()] += hit.value();
-            }
-        }
-        best
-    }
-
-    /// Removes the windows that begin before `start`, and returns the best of their scores.
-    pub(super) fn close_before(&mut self, talk: &[f32], start: usize) -> f32 {
-        let mut best = 0.0;
-        while let Some(window) = self.open.pop_front_if(|window| window.start < start) {
-            let relative_length = self.size.length(talk, window.start) / self.average_length;
-            let terms = window.counts.iter().zip(self.weights);
-            let score: f32 = terms
-                .map(|(count, weight)| {
-                    weight * saturate(*count, EVENT_LENGTH_WEIGHT, relative_length)
-                })
-                .sum();
-            best = f32::max(best, score);
-            self.spare.push(window.counts);
-        }
-        best
-    }
+/// Returns the score of a window with some counts of the words of the question.
+fn score_counts(weights: &[f32], counts: &[f32], relative_length: f32) -> f32 {
+    let once = saturate(1.0, EVENT_LENGTH_WEIGHT, relative_length);
+    let terms = counts.iter().zip(weights).filter(|(count, _)| **count > 0.0);
+    let scores = terms.map(|(count, weight)| {
+        // Most words occur once.
+        let is_once = *count == 1.0;
+        weight * if is_once { once } else { saturate(*count, EVENT_LENGTH_WEIGHT, relative_length) }
+    });
+    scores.sum()
 }
 
 #[cfg(test)]
@@ -116,13 +98,10 @@ mod tests {
     fn words_in_neighbouring_events_meet_in_a_window() {
         let talk = [10.0; 9];
         let hit = |term| [TermHit::new(0, term, 1.0)];
+        let (first, second) = (hit(0), hit(1));
         let best_of = |places: [usize; 2]| {
-            let mut windows = OpenWindows::new(&[1.0, 1.0], WINDOW_SIZES[1], 30.0);
-            let mut best: f32 = 0.0;
-            for (term, place) in places.into_iter().enumerate() {
-                best = best.max(windows.add(&talk, place, &hit(term)));
-            }
-            best.max(windows.close_before(&talk, usize::MAX))
+            let matches = [(places[0], first.as_slice()), (places[1], second.as_slice())];
+            score_best_window(&[1.0, 1.0], WINDOW_SIZES[1], 30.0, &talk, &matches)
         };
         let (near, far) = (best_of([2, 4]), best_of([2, 5]));
         assert!(near > far * 1.9, "{near} {far}");
