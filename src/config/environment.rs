@@ -1,13 +1,14 @@
 //! The environment of the process: its variables, the home directory and the paths derived from
 //! them. No other module reads an environment variable.
 
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use ingest::discover::default_roots;
 use ingest::provider::format::AgentFolders;
 use jiff::tz::TimeZone;
-use schemas::Zone;
+use schemas::{Provider, Zone};
 use xxhash_rust::xxh3::xxh3_64;
 
 /// Reads an environment variable; `None` if it is not set, empty or not Unicode.
@@ -139,6 +140,11 @@ fn own_dir(name: &str, usual: &str) -> PathBuf {
 /// Returns the log folders of every known agent on this machine.
 pub fn known_roots() -> Vec<PathBuf> {
     default_roots(&AgentFolders::new(&home_dir(), &read_variable))
+}
+
+/// Returns the log folders of some agents that do not exist on this machine.
+pub fn absent_roots(agents: &BTreeSet<Provider>) -> Vec<PathBuf> {
+    ingest::discover::absent_roots(&AgentFolders::new(&home_dir(), &read_variable), agents)
 }
 
 /// Returns the time zone of the system: that of the variable `TZ`, otherwise of the machine. UTC if

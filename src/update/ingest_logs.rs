@@ -21,7 +21,7 @@ use super::log_rules::{ForgottenRules, LogRules};
 use super::retention::{choose_keep_levels, keep_after_ingest};
 use super::unchanged_logs::scan_logs;
 use super::write_lock::take_write_lock;
-use crate::config::environment::known_roots;
+use crate::config::environment::{absent_roots, known_roots};
 use crate::config::user_settings::KeepRule;
 use base::parallel::free_later;
 use store::{ArchiveRules, MaskedAgain, RowsToMask, Store, StoreWriter, Verify};
@@ -210,6 +210,8 @@ fn prepare_ingest(
     refuse_unreadable_paths(paths, &found)?;
     let OpenedStore { writer, rules, facts } = opened?;
     let scan = scan.with_sources_of(&writer, &found)?;
+    let absent = if paths.is_empty() { absent_roots(&scan.agents()) } else { Vec::new() };
+    found.roots.extend_from_slice(&absent);
     let lost = writer.find_lost_logs().map_err(store_error)?;
     let redactor = options.redactor.as_deref();
     if lost.is_empty()
@@ -238,6 +240,7 @@ fn prepare_ingest(
     if !lost.is_empty() {
         // Damage is repaired at once, also for logs outside the given folders.
         found = discover(&[roots, lost].concat()).without_folder(store.dir());
+        found.roots.extend(absent);
     }
 
     let files = found.files.len() as u64;

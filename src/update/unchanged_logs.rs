@@ -1,14 +1,15 @@
 //! Finds out whether an ingest has nothing to do. This takes the compact form of what the store knows
 //! of each log; a plan takes all rows. Whenever something differs, or is not certain, it is planned.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use ingest::discover::{Discovery, discover_observed, is_below_root, real_path};
 use ingest::provider::companion_paths;
 use ingest::source::candidate::LogCandidate;
-use schemas::ToolError;
 use schemas::session::SourceStatus;
+use schemas::{Provider, ToolError};
 
 use super::known_sessions::{KnownSessions, SessionFacts};
 use super::log_rules::LogRules;
@@ -79,6 +80,11 @@ impl SourceScan {
         }
         let sources = before.read_source_table().map_err(store_error)?;
         Ok(Self::new(before.manifest().clone(), sources).compared_with(found))
+    }
+
+    /// Returns the agents whose logs the store knows.
+    pub(super) fn agents(&self) -> BTreeSet<Provider> {
+        self.sources.iter().filter_map(|source| source.state.provider).collect()
     }
 
     /// Compares all files again.

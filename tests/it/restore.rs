@@ -478,6 +478,24 @@ fn a_session_that_was_deleted_from_a_database_has_no_log() {
     assert_eq!(lost, 0);
 }
 
+/// The whole folder of an agent goes, and with it the folder that is looked for.
+#[test]
+fn a_folder_of_logs_that_was_removed_comes_back() {
+    let env = TestEnv::new();
+    env.write_settings(EXACT);
+    let samples = samples().join("claude");
+    copy_folder(&samples, &env.path(".claude"));
+    env.run(["ingest", "--quiet"]).ok();
+    let logs = restorable(&contents_below(&env.path(".claude")));
+    fs::remove_dir_all(env.path(".claude")).expect("removes");
+    env.run(["ingest", "--quiet"]).ok();
+    assert_eq!(env.number("SELECT count(*) FROM sessions WHERE NOT source_gone"), 0);
+    env.run(["restore", "--all", "--lost"]).ok();
+    assert!(restorable(&contents_below(&env.path(".claude"))) == logs);
+    env.run(["ingest", "--quiet"]).ok();
+    assert_eq!(env.number("SELECT count(*) FROM sessions WHERE source_gone"), 0);
+}
+
 /// The databases of the samples, at the places of their agents, and the tables of their sessions.
 pub(crate) const DATABASES: [(&str, &str, &[&str]); 8] = [
     (

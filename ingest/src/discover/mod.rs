@@ -15,4 +15,6 @@ pub use self::raw_log::{RawLog, is_log_file};
 pub(crate) use self::reach::find_obstacle;
 pub use self::reach::{find_file, is_absent, is_below_root};
 pub use self::real_path::real_path;
-pub use self::walk::{Discovery, default_roots, discover, discover_changed, discover_observed};
+pub use self::walk::{
+    Discovery, absent_roots, default_roots, discover, discover_changed, discover_observed,
+};

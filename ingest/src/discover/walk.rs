@@ -1,10 +1,11 @@
 //! Finds log files in the known roots of every provider, or in the paths given.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::fs::Metadata;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use schemas::Provider;
 use schemas::problem::{Problem, ProblemKind};
 
 use super::folder_walk::{FileFilter, FolderWalk, walk_below};
@@ -34,6 +35,17 @@ pub fn default_roots(places: &AgentFolders<'_>) -> Vec<PathBuf> {
     roots.sort();
     roots.dedup();
     roots
+}
+
+/// Returns the roots of some providers below the home folder that do not exist, though the home does: what
+/// was read below them has vanished with them.
+pub fn absent_roots(places: &AgentFolders<'_>, providers: &BTreeSet<Provider>) -> Vec<PathBuf> {
+    let home = places.home_path("");
+    // Logs are known by their real paths.
+    let Ok(real_home) = real_path(&home) else { return Vec::new() };
+    let roots = providers.iter().flat_map(|provider| log_folders(*provider, places));
+    let absent = roots.filter(|root| is_absent(root));
+    absent.filter_map(|root| Some(real_home.join(root.strip_prefix(&home).ok()?))).collect()
 }
 
 /// Walks `roots`. A root may be a single file, which is taken whatever its name. Symbolic links are

@@ -41,7 +41,8 @@ impl LineDecoder for DockhandDecoder {
                 out.count_unknown("record", kind.unwrap_or("untyped"));
                 let mut text = String::new();
                 append_notification(object, &["id", "kind", "time"], &mut text);
-                let decoded = DecodedEvent { subtype: kind, text: &text, ..DecodedEvent::default() };
+                let decoded =
+                    DecodedEvent { subtype: kind, text: &text, ..DecodedEvent::default() };
                 out.push(EventType::Notification, decoded);
             }
         }
