@@ -37,7 +37,7 @@ impl Show for RestoreData {
             let _ = write!(out, "; {} could not be restored", self.not_restored);
         }
         out.push_str(".\n");
-        if self.is_dry_run {
+        if self.is_dry_run && self.restored > 0 {
             out.push_str("Nothing was written. Without --dry-run they are restored.\n");
         }
         Painted::from_text(&out)

@@ -132,6 +132,28 @@ fn lines_that_were_read_are_known_in_part() {
     restored.says(["1-2, 9-10", "missing"]).ok();
     env.json(["restore", "--file", &file.to_string_lossy()])
         .has(json!({ "is_whole": false, "lines": [[1, 2], [9, 10]] }));
+
+    // They do not replace the whole file.
+    env.write("out.yaml", "mine");
+    let args = ["restore", "--file", &file.to_string_lossy(), "-o", "out.yaml", "--force"];
+    env.run(args).fails(2).says("only some lines");
+    assert_eq!(env.read("out.yaml"), "mine");
+    env.remove("out.yaml");
+    env.run(args).ok();
+}
+
+#[cfg(unix)]
+#[test]
+fn a_file_that_is_replaced_keeps_its_permissions() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let env = TestEnv::new();
+    let file = ingest_edits(&env, &[]);
+    env.write("run.sh", "mine");
+    let mode =
+        |name: &str| fs::metadata(env.path(name)).expect("there").permissions().mode() & 0o777;
+    fs::set_permissions(env.path("run.sh"), fs::Permissions::from_mode(0o754)).expect("sets");
+    env.run(["restore", "--file", &file.to_string_lossy(), "-o", "run.sh", "--force"]).ok();
+    assert_eq!([mode("run.sh"), mode("run.sh.bak")], [0o754; 2]);
 }
 
 #[test]
@@ -145,8 +167,11 @@ fn no_file_is_replaced_without_force() {
     env.write("out.yaml", "mine");
     restore(&["-o", "out.yaml"]).fails(2).says("--force");
     assert_eq!(env.read("out.yaml"), "mine");
-    restore(&["-o", "out.yaml", "--force"]).ok();
-    assert_eq!(env.read("out.yaml"), content);
+    restore(&["-o", "out.yaml", "--force"]).says("what it was is out.yaml.bak").ok();
+    assert_eq!([env.read("out.yaml"), env.read("out.yaml.bak")], [content, "mine"]);
+    env.write("out.yaml", "mine again");
+    restore(&["-o", "out.yaml", "--force"]).says("out.yaml.bak2").ok();
+    assert_eq!([env.read("out.yaml.bak"), env.read("out.yaml.bak2")], ["mine", "mine again"]);
     restore(&["--force"]).fails(2);
     env.run(["restore", "--file", "."]).fails(2).says("this is a folder");
     restore(&["--at", "nobody:3"]).fails(1);

@@ -168,7 +168,7 @@ pub fn explain_missing(
     }
     if !is_log_file(&row.source_path) && !has_rows(&row.source_path) {
         return Ok(format!(
-            "{} keeps the session in many files, which are not archived. `sessions resume {} --with AGENT` hands it over to another agent",
+            "Sessions that {} keeps in a database or in many files of this kind are not archived. `sessions resume {} --with AGENT` hands it over to another agent",
             row.provider,
             session.id()
         ));

@@ -12,7 +12,7 @@ use crate::cli::exit::{CommandOutcome, CommandResult};
 use crate::config::environment;
 use crate::config::user_settings::UserSettings;
 use crate::files::restore::{RestoreOptions, restore_sessions};
-use tools::restore::RestoreSelection;
+use tools::restore::{RestoreOutcome, RestoreSelection};
 
 #[derive(Debug, clap::Args)]
 pub(in crate::cli) struct RestoreFlags {
@@ -67,5 +67,6 @@ pub(in crate::cli) fn run(flags: RestoreFlags, context: &CommandContext<'_>) -> 
     let data = restore_sessions(&tools, &selection, &options, &context.call)?;
     context.printer.print_value(&data, &context.layout())?;
     // Of all sessions, some never had a log to archive.
-    Ok(CommandOutcome::from_found(flags.all || data.not_restored == 0))
+    let has_failed = data.sessions.iter().any(|one| one.outcome == RestoreOutcome::Failed);
+    Ok(CommandOutcome::from_found(data.not_restored == 0 || flags.all && !has_failed))
 }
