@@ -30,6 +30,8 @@ impl CommandOutcome {
 /// The reason why a command ended early.
 pub(super) enum CommandFailure {
     Tool(ToolError),
+    /// The user was asked something and chose nothing.
+    Cancelled,
     /// stdout or stderr is gone.
     Output(io::Error),
 }
@@ -54,6 +56,7 @@ pub(super) fn report_result(result: CommandResult, printer: &Printer) -> ExitCod
         Ok(CommandOutcome::NothingFound) => ExitCode::from(1),
         Ok(CommandOutcome::Wrong) => ExitCode::from(2),
         Ok(CommandOutcome::Ended(code)) => ExitCode::from(code),
+        Err(CommandFailure::Cancelled) => ExitCode::from(1),
         Err(CommandFailure::Output(error)) => report_unwritten(printer, &error),
         Err(CommandFailure::Tool(error)) => {
             let code = error.code.exit_code();

@@ -7,7 +7,7 @@ use schemas::{ErrorCode, Timestamp, ToolError, Zone};
 
 use super::commands::resume::{self, ResumeFlags};
 use super::context::CommandContext;
-use super::exit::{CommandOutcome, CommandResult};
+use super::exit::{CommandFailure, CommandOutcome, CommandResult};
 use super::startup::{TextUse, mask_stored_text};
 use crate::app;
 use crate::config::user_settings::UserSettings;
@@ -40,7 +40,7 @@ pub(super) fn open_picker(
     };
     mask_stored_text(&context.store, TextUse::Shows, printer)?;
     let setup = create_setup(&context, zone, refresh, EnterAction::Open)?;
-    finish(screen::run_picker(&setup)?, ResumeFlags::default(), &context)
+    finish(&|| Ok(screen::run_picker(&setup)?), &ResumeFlags::default(), &context)
 }
 
 /// Opens the picker for a command that needs a session and names none. `resume_flags` are those of
@@ -62,7 +62,7 @@ pub(super) fn pick_session(
     }
     let enter = if resume_flags.is_some() { EnterAction::Resume } else { EnterAction::Open };
     let setup = create_setup(context, context.call.zone.clone(), ScreenRefresh::Never, enter)?;
-    finish(screen::run_picker(&setup)?, resume_flags.unwrap_or_default(), context)
+    finish(&|| Ok(screen::run_picker(&setup)?), &resume_flags.unwrap_or_default(), context)
 }
 
 /// Opens the reading view of a session.
@@ -76,7 +76,7 @@ pub(super) fn open_reader(session_id: &str, context: &CommandContext<'_>) -> Com
     }
     let zone = context.call.zone.clone();
     let setup = create_setup(context, zone, ScreenRefresh::Never, EnterAction::Open)?;
-    finish(screen::run_reader(&setup, session_id)??, ResumeFlags::default(), context)
+    finish(&|| Ok(screen::run_reader(&setup, session_id)??), &ResumeFlags::default(), context)
 }
 
 fn create_setup(
@@ -105,15 +105,22 @@ fn project_folder(folder: &Path) -> Option<String> {
     root.to_str().filter(|root| !root.is_empty()).map(str::to_owned)
 }
 
-/// Does what the user chose on the screen.
+/// Shows a screen and does what the user chose there. A user who takes back a choice sees the screen again.
 fn finish(
-    end: ScreenEnd,
-    resume_flags: ResumeFlags,
+    show: &dyn Fn() -> Result<ScreenEnd, CommandFailure>,
+    resume_flags: &ResumeFlags,
     context: &CommandContext<'_>,
 ) -> CommandResult {
-    match end {
-        ScreenEnd::Closed => Ok(CommandOutcome::Done),
-        ScreenEnd::Signal(code) => Ok(CommandOutcome::Ended(code)),
-        ScreenEnd::Resume(session_id) => resume::run(&session_id, &resume_flags, context),
+    loop {
+        match show()? {
+            ScreenEnd::Closed => return Ok(CommandOutcome::Done),
+            ScreenEnd::Signal(code) => return Ok(CommandOutcome::Ended(code)),
+            ScreenEnd::Resume(session_id) => {
+                match resume::run(&session_id, resume_flags, context) {
+                    Err(CommandFailure::Cancelled) => {}
+                    done => return done,
+                }
+            }
+        }
     }
 }

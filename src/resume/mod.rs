@@ -167,18 +167,13 @@ pub fn session_folder(
         return Err(cannot_resume(message).with_path(given));
     }
     let Some(recorded) = recorded.map(Path::new) else {
-        return Err(cannot_resume(format!(
-            "The log of session {session_id} names no folder. Use --folder DIR"
-        )));
+        return Err(cannot_resume(format!("The log of session {session_id} names no folder")));
     };
     // A relative path, such as one of Windows elsewhere, would be another folder here.
     if recorded.is_absolute() && recorded.is_dir() {
         return Ok(recorded.to_owned());
     }
-    let message = format!(
-        "The session's folder {} does not exist here. Use --folder DIR",
-        recorded.display()
-    );
+    let message = format!("The session's folder {} does not exist here", recorded.display());
     Err(cannot_resume(message).with_path(recorded))
 }
 

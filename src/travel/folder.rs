@@ -9,7 +9,7 @@ use schemas::{ErrorCode, ToolError};
 
 use crate::config::environment::home_dir;
 use crate::git::{find_repository, find_root, is_same, is_same_remote};
-use store::{LogOrigin, Repository, SessionSummary, Snapshot};
+use store::{Repository, SessionSummary, Snapshot};
 
 /// Maximum number of repositories that are compared. Each takes some milliseconds.
 const MAX_REPOSITORIES: usize = 200;
@@ -17,7 +17,9 @@ const MAX_REPOSITORIES: usize = 200;
 /// What a folder is looked for with.
 pub(crate) struct FolderSearch<'a> {
     pub(crate) snapshot: &'a Snapshot,
-    pub(crate) origin: &'a LogOrigin,
+    /// The working folder of the session on its machine, and the repository there.
+    pub(crate) folder: Option<&'a str>,
+    pub(crate) repository: Option<&'a Repository>,
     /// The present folder.
     pub(crate) here: Option<&'a Path>,
     /// The table `[projects]` of the settings.
@@ -30,7 +32,7 @@ pub(crate) struct FolderSearch<'a> {
 /// # Errors
 /// Fails if the settings name a folder that does not exist.
 pub(crate) fn find_folder(search: &FolderSearch<'_>) -> Result<Option<PathBuf>, ToolError> {
-    if let Some(wanted) = &search.origin.repository
+    if let Some(wanted) = search.repository
         && let Some(folder) = find_by_repository(search, wanted)
     {
         return resolve_folder(&folder).map(Some);
@@ -93,7 +95,7 @@ fn find_in_settings(search: &FolderSearch<'_>) -> Option<PathBuf> {
         }
         Some(_) | None => PathBuf::from(folder),
     };
-    if let Some(repository) = &search.origin.repository
+    if let Some(repository) = search.repository
         && let Some(remote) = &repository.remote
         && let Some((_, folder)) =
             search.projects.iter().find(|(name, _)| is_same_remote(name, remote))
@@ -102,7 +104,7 @@ fn find_in_settings(search: &FolderSearch<'_>) -> Option<PathBuf> {
         let below = folder.join(&repository.below);
         return Some(if below.is_dir() { below } else { folder });
     }
-    let from = search.origin.folder.as_deref()?;
+    let from = search.folder?;
     // The longest name is the nearest folder.
     let mut projects: Vec<(&String, &String)> = search.projects.iter().collect();
     projects.sort_by_key(|(name, _)| Reverse(name.len()));

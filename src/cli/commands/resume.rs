@@ -10,8 +10,11 @@ use super::resume_native;
 use crate::cli::context::CommandContext;
 use crate::cli::exit::{CommandFailure, CommandOutcome, CommandResult};
 use crate::config::environment;
+use crate::config::user_settings::UserSettings;
 use crate::resume::{AgentCommand, program_not_found, session_folder};
-use tools::Handover;
+use crate::travel::{FolderSearch, find_folder};
+use store::Repository;
+use tools::{Handover, Tools};
 
 #[derive(Debug, Default, clap::Args)]
 pub(in crate::cli) struct ResumeFlags {
@@ -51,7 +54,13 @@ pub(in crate::cli) fn run(
     let tools = context.create_tools();
     let handover = tools.write_handover(Some(session_id), None, &context.call)?;
     if let (Some(agent), true) = (flags.with, flags.native) {
-        let folder = find_folder(&handover, flags, context)?;
+        let folder = match known_folder(&handover, flags.given_folder(), &tools, context) {
+            Ok(folder) => folder,
+            Err(error) => match choose_folder(&error, context)? {
+                FolderChoice::Folder(folder) => folder,
+                FolderChoice::PrintOnly => return Err(with_advice(error).into()),
+            },
+        };
         return resume_native::run(agent, &tools, &handover, &folder, flags.print, context);
     }
     if let (Some(agent), true) = (flags.with, flags.print) {
@@ -71,17 +80,12 @@ pub(in crate::cli) fn run(
         Some(agent) => AgentCommand::start(agent, &handover.text)?,
         None => AgentCommand::resume(resumed(&handover))?,
     };
-    let folder = session_folder(&handover.session_id, given, handover.folder.as_deref());
-    match folder {
+    match known_folder(&handover, given, &tools, context) {
         Ok(folder) => command.folder = Some(folder),
-        Err(error) if flags.print => context.printer.print_note(&error.message)?,
+        Err(error) if flags.print => context.printer.print_note(&with_advice(error).message)?,
         Err(error) => match choose_folder(&error, context)? {
-            FolderChoice::Folder(folder) => {
-                let folder = session_folder(&handover.session_id, Some(&folder), None)?;
-                command.folder = Some(folder);
-            }
+            FolderChoice::Folder(folder) => command.folder = Some(folder),
             FolderChoice::PrintOnly => return print_command(&handover, &command, context),
-            FolderChoice::None => return Err(error.into()),
         },
     }
     if flags.print {
@@ -97,11 +101,12 @@ pub(in crate::cli) fn run(
 enum FolderChoice {
     Folder(PathBuf),
     PrintOnly,
-    /// Nothing, or the user cannot be asked.
-    None,
 }
 
 /// Asks in which folder a session is resumed whose own does not exist, which `error` says.
+///
+/// # Errors
+/// Fails with `error` if the user cannot be asked, and if the named folder does not exist.
 fn choose_folder(
     error: &ToolError,
     context: &CommandContext<'_>,
@@ -109,36 +114,56 @@ fn choose_folder(
     let printer = context.printer;
     let here = environment::current_dir().unwrap_or_default();
     if printer.is_json || !printer.is_interactive() {
-        return Ok(FolderChoice::None);
+        return Err(with_advice(error.clone()).into());
     }
     let options = [
         format!("resume here, in {}", here.display()),
         "resume in another folder".to_owned(),
         "only print the command".to_owned(),
     ];
-    Ok(match printer.choose(&error.message, &options)? {
-        Some(0) => FolderChoice::Folder(here),
-        Some(1) => FolderChoice::Folder(PathBuf::from(printer.ask("Folder:")?)),
-        Some(_) => FolderChoice::PrintOnly,
-        None => FolderChoice::None,
-    })
+    match printer.choose(&error.message, &options)? {
+        Some(0) => Ok(FolderChoice::Folder(here)),
+        Some(1) => {
+            let folder = PathBuf::from(printer.ask("Folder:")?);
+            Ok(FolderChoice::Folder(session_folder("", Some(&folder), None)?))
+        }
+        Some(_) => Ok(FolderChoice::PrintOnly),
+        None => Err(CommandFailure::Cancelled),
+    }
 }
 
-/// Returns the folder in which another agent continues a session.
-fn find_folder(
+/// Adds to the error about a folder what names another one.
+fn with_advice(error: ToolError) -> ToolError {
+    ToolError { message: format!("{}. Use --folder DIR", error.message), ..error }
+}
+
+/// Returns the folder in which a session is continued: `given`, its own, that of the same repository here, or
+/// the one that the settings name for it.
+fn known_folder(
     handover: &Handover,
-    flags: &ResumeFlags,
+    given: Option<&Path>,
+    tools: &Tools,
     context: &CommandContext<'_>,
-) -> Result<PathBuf, CommandFailure> {
+) -> Result<PathBuf, ToolError> {
     let id = &handover.session_id;
-    let error = match session_folder(id, flags.given_folder(), handover.folder.as_deref()) {
-        Ok(folder) => return Ok(folder),
-        Err(error) => error,
-    };
-    match choose_folder(&error, context)? {
-        FolderChoice::Folder(folder) => Ok(session_folder(id, Some(&folder), None)?),
-        FolderChoice::PrintOnly | FolderChoice::None => Err(error.into()),
+    let own = session_folder(id, given, handover.folder.as_deref());
+    let Err(error) = own else { return own };
+    if given.is_some() {
+        return Err(error);
     }
+    let snapshot = tools.snapshot(&context.call)?;
+    let session = snapshot.session(id);
+    let remote = session.and_then(|session| session.origin.repository.clone());
+    let repository = Repository { remote, ..Repository::default() };
+    let here = environment::current_dir();
+    let search = FolderSearch {
+        snapshot,
+        folder: handover.folder.as_deref(),
+        repository: Some(&repository),
+        here: here.as_deref(),
+        projects: &UserSettings::read()?.projects,
+    };
+    find_folder(&search)?.ok_or(error)
 }
 
 fn print_command(

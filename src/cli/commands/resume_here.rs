@@ -157,7 +157,8 @@ fn choose_folder(
     let settings = UserSettings::read()?;
     let search = FolderSearch {
         snapshot: tools.snapshot(&context.call)?,
-        origin,
+        folder: origin.folder.as_deref(),
+        repository: origin.repository.as_ref(),
         here: here.as_deref(),
         projects: &settings.projects,
     };
@@ -188,6 +189,6 @@ fn choose_folder(
     match printer.choose(&message, &options)? {
         Some(0) => Ok(resolve_folder(&here)?),
         Some(_) => Ok(resolve_folder(&PathBuf::from(printer.ask("Folder:")?))?),
-        None => Err(error(&message)),
+        None => Err(CommandFailure::Cancelled),
     }
 }
