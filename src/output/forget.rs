@@ -35,10 +35,10 @@ fn describe(data: &ForgetData, layout: &Layout) -> String {
         append_lines(data.copies.iter().map(|copy| copy_line(copy, layout)), layout, &mut out);
     }
 
-    let subagents = data.sessions.iter().filter(|entry| entry.is_subagent).count();
-    let earlier = data.sessions.iter().filter(|entry| entry.is_earlier_version).count();
-    let verb = if data.is_done { "Forgot" } else { "Would forget" };
-    let mut summary = format!("{verb} {}", count_of(data.sessions.len(), "session"));
+    let mut summary = count_of(data.sessions.len(), "session");
+    let count =
+        |is_it: fn(&ForgetEntry) -> bool| data.sessions.iter().filter(|it| is_it(it)).count();
+    let (subagents, earlier) = (count(|it| it.is_subagent), count(|it| it.is_earlier_version));
     if subagents > 0 {
         let _ = write!(summary, ", {subagents} of them as subagents of others");
     }
@@ -46,16 +46,26 @@ fn describe(data: &ForgetData, layout: &Layout) -> String {
         let _ = write!(summary, ", {earlier} of them as earlier versions of others");
     }
     let events = count_of(data.events.cast_unsigned(), "event");
-    let next = if data.is_done {
-        "Their logs, and copies of them, are not read again. To undo this while the logs exist: `sessions forget --undo ID`"
-    } else {
-        "Nothing was changed. Add --yes to forget them. Your agents' log files are not touched."
-    };
-    let _ = write!(summary, ", with {events}.\n{next}\n");
+    let mut summary = format!("{summary}, with {events}.\n");
+    if data.is_done {
+        summary = format!("Forgot {summary}{}\n", describe_removal(data));
+    }
     for line in wrap_lines(&summary, layout.width) {
         let _ = writeln!(out, "{line}");
     }
     out
+}
+
+/// Describes what was done, or what is to be done.
+pub(crate) fn describe_removal(data: &ForgetData) -> String {
+    if data.is_done {
+        "Their logs, and copies of them, are not read again. To undo this while the logs exist: `sessions forget --undo ID`".to_owned()
+    } else if data.sessions.is_empty() {
+        String::new()
+    } else {
+        "Nothing was changed. Add --yes to forget them. Your agents' log files are not touched."
+            .to_owned()
+    }
 }
 
 /// Appends the first lines.

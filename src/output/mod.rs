@@ -47,6 +47,7 @@ mod wrapped;
 pub use self::conversation::ConversationView;
 pub use self::doctor::encrypted_logs_text;
 pub use self::files::{ImageWritten, ReportWritten};
+pub(crate) use self::forget::describe_removal;
 pub use self::health::{
     describe_ingest_failures, first_ingest_line, found_logs_line, found_logs_text, searched_folders,
 };

@@ -230,6 +230,13 @@ impl Printer {
         Ok(["", "y", "yes"].contains(&answer.trim().to_lowercase().as_str()))
     }
 
+    /// Asks whether something is removed. Anything but `y` or `yes` means no.
+    pub fn confirm_removal(&self, question: &str) -> io::Result<bool> {
+        write!(io::stderr(), "{} [y/N] ", clean_text(question))?;
+        let answer = read_line_or_escape()?.to_lowercase();
+        Ok(["y", "yes"].contains(&answer.trim()))
+    }
+
     /// Asks the user to choose one of several texts by its number. Returns its position, or `None` if the
     /// user chooses none.
     pub fn choose(&self, question: &str, options: &[String]) -> io::Result<Option<usize>> {

@@ -190,6 +190,20 @@ pub(crate) fn exclude_folders(text: &str, patterns: &[String]) -> Result<String,
     Ok(document.to_string())
 }
 
+/// Returns the text of the settings file of this program without patterns of folders in `exclude`. Everything
+/// else stays as it is.
+pub(crate) fn include_folders(text: &str, patterns: &[String]) -> Result<String, String> {
+    let mut document = parse_toml(text)?;
+    let exclude = document.get_mut("ingest").and_then(|ingest| ingest.get_mut("exclude"));
+    if let Some(exclude) = exclude.and_then(Item::as_array_mut) {
+        let is_named = |known: &toml_edit::Value| {
+            known.as_str().is_some_and(|known| patterns.iter().any(|pattern| pattern == known))
+        };
+        exclude.retain(|known| !is_named(known));
+    }
+    Ok(document.to_string())
+}
+
 /// Converts an item of TOML; `None` for kinds of values that no setting of the server has.
 fn to_json(item: &Item) -> Option<Value> {
     if let Some(items) = item.as_array() {

@@ -12,7 +12,7 @@ pub mod uninstall;
 mod variables;
 mod yaml;
 
-pub(crate) use self::edit::exclude_folders;
+pub(crate) use self::edit::{exclude_folders, include_folders};
 
 use std::fmt::Display;
 use std::fs;

@@ -1,5 +1,6 @@
 //! Removes sessions from the store for good, and lets their logs be read again.
 
+use std::collections::HashMap;
 use std::time::Duration;
 
 use schemas::{ErrorCode, ToolError, nearest};
@@ -19,12 +20,27 @@ pub fn exclusion_rule() -> Result<impl Fn(&SessionSummary) -> bool, ToolError> {
     Ok(move |session: &SessionSummary| rules.is_unwanted_session(session))
 }
 
-/// Forgets the sessions of `data`.
-pub fn forget_sessions(store: &Store, data: &mut ForgetData) -> Result<(), ToolError> {
+/// Forgets the sessions of `data`. `hidden_by` has the pattern for each that is forgotten because its
+/// project is hidden.
+pub fn forget_sessions(
+    store: &Store,
+    data: &mut ForgetData,
+    hidden_by: &HashMap<String, String>,
+) -> Result<(), ToolError> {
     let writer = take_write_lock(store, Verify::Some, PATIENCE)?;
-    writer.forget_sessions(&data.session_ids()).map_err(store_error)?;
+    writer.forget_sessions(&data.session_ids(), hidden_by).map_err(store_error)?;
     data.is_done = true;
     Ok(())
+}
+
+/// Lets the logs be read again of the sessions that were forgotten when their projects were hidden by
+/// patterns. Returns the number of sessions.
+pub fn undo_hide(store: &Store, patterns: &[String]) -> Result<usize, ToolError> {
+    let writer = take_write_lock(store, Verify::Some, PATIENCE)?;
+    let forgotten = writer.forgotten_logs().map_err(store_error)?;
+    let ids: Vec<String> =
+        patterns.iter().flat_map(|pattern| forgotten.hidden_by(pattern)).collect();
+    writer.allow_forgotten(&ids).map_err(store_error)
 }
 
 /// Returns whether `id` is the id of an earlier version of the session `of`: the same with eight

@@ -116,14 +116,16 @@ fn every_daily_job_is_one_short_command_line() {
 
     // A session goes for good, and a project is hidden; the shell completes which one.
     for (beginning, completed, shown) in [
-        ("sessions forget lig", "lighthouse", "Forgot 1 session"),
-        ("sessions hide qu", "quay", "Forgot 1 session"),
+        ("sessions forget lig", "lighthouse", "Forgot them."),
+        ("sessions hide qu", "quay", "Forgot them."),
     ] {
         terminal.keys = 0;
         terminal.type_text(beginning);
         terminal.press(TAB);
         terminal.wait_for(completed);
-        terminal.type_text("--yes");
+        terminal.press(ENTER);
+        terminal.wait_for("[y/N]");
+        terminal.type_text("y");
         terminal.press(ENTER);
         assert!(terminal.keys <= 30, "{beginning}: {} keys", terminal.keys);
         terminal.wait_until(beginning, |screen| ends_with_prompt(screen) && screen.contains(shown));

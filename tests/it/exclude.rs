@@ -94,7 +94,7 @@ fn a_hidden_project_is_gone_and_stays_out() {
     env.ingest("logs");
     env.write_settings("# mine\n[display]\ntimezone = \"UTC\"\n");
 
-    env.run(["hide", "acme"]).shows(["secret", "Would forget 1 session"]);
+    env.run(["hide", "acme"]).shows(["secret", "1 session, with"]);
     assert_eq!(env.session_ids(), ["open", "secret"], "it was only shown");
     env.run(["hide", "acme", "--yes"]).shows("Forgot 1 session");
     assert_eq!(env.session_ids(), ["open"]);
@@ -109,7 +109,8 @@ fn a_hidden_project_is_gone_and_stays_out() {
     // Nothing is left to forget, and nothing is written twice.
     env.run(["exclude", "acme", "--yes"]).ok();
     assert_eq!(env.read(SETTINGS), settings);
-    env.run(["hide", "zeppelin"]).fails(1).shows("No session matches");
+    let other = env.run(["hide", "pierr"]).fails(1);
+    other.says("Did you mean 'pier'?");
 
     // A marker file is another reason to be left out, and a blank name none to leave out everything.
     env.write("beta/.sessionsignore", "");
@@ -124,6 +125,25 @@ fn a_hidden_project_is_gone_and_stays_out() {
     env.run(["hide", "pier", "--yes"]).fails(2).says("settings.toml");
     env.write_settings("");
     assert_eq!(env.session_ids(), ["open"], "nothing was forgotten");
+}
+
+#[test]
+fn a_hidden_project_can_be_read_again() {
+    let env = TestEnv::new();
+    for project in ["acme", "delta"] {
+        write_log(&env, project, &format!("/home/mira/clients/{project}"), "lamp");
+    }
+    write_log(&env, "open", "/home/mira/pier", "gate");
+    env.ingest("logs");
+    env.run(["forget", "open", "--yes"]).ok();
+    env.run(["hide", "acme", "delta", "--yes"]).ok();
+    assert_eq!(env.session_ids(), [""; 0]);
+
+    env.run(["hide", "--undo", "harbor"]).fails(2).says(["'harbor' is not hidden", "'acme'"]);
+    env.run(["hide", "--undo", "acme"]).says("1 session").ok();
+    env.read(SETTINGS).shows("exclude = [\"delta\"]");
+    env.ingest("logs");
+    assert_eq!(env.session_ids(), ["acme"], "what was forgotten or hidden in other ways stays so");
 }
 
 #[test]

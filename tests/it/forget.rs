@@ -190,7 +190,7 @@ fn a_forgotten_log_is_not_read_again_until_undone() {
 fn nothing_changes_without_yes() {
     let env = store_with_secret();
     let generation = env.json(["status"])["generation"].clone();
-    env.run(["forget", "secret"]).shows(["secret", "--yes"]);
+    env.run(["forget", "secret"]).shows("secret").says("--yes");
     assert_eq!(env.json(["status"])["generation"], generation);
     env.run(["search", SECRET]).ok();
     env.run(["forget"]).fails(2).says("--project");

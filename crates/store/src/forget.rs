@@ -193,7 +193,12 @@ impl StoreWriter {
     /// Removes sessions with all their rows, labels and notes, and remembers that neither their logs nor
     /// copies of their records are to be read again. Returns when no file of the store holds any of
     /// their texts. Segments that were set aside as damaged are removed too, because they may hold some.
-    pub fn forget_sessions(&self, sessions: &HashSet<String>) -> Result<(), StoreError> {
+    /// `hidden_by` has the pattern for each session that is forgotten because its project is hidden.
+    pub fn forget_sessions(
+        &self,
+        sessions: &HashSet<String>,
+        hidden_by: &HashMap<String, String>,
+    ) -> Result<(), StoreError> {
         let snapshot = Snapshot::load(&self.dir, self.current_manifest(), Some(&self.before))?;
         let mut forgotten = self.forgotten_logs()?;
         let ForgetPlan { forgotten: records, copies } =
@@ -215,6 +220,7 @@ impl StoreWriter {
                     own_id: known.map_or(0, |known| known.own_id),
                     title: known.map_or(0, |known| known.title),
                     records: 0,
+                    hidden_by: hidden_by.get(session.id()).cloned(),
                 },
             );
         }
@@ -256,7 +262,7 @@ impl StoreWriter {
         if left.is_empty() {
             return Ok(false);
         }
-        self.forget_sessions(&left)?;
+        self.forget_sessions(&left, &HashMap::new())?;
         Ok(true)
     }
 

@@ -68,6 +68,9 @@ pub(super) struct ForgottenLog {
     /// Number of its records in the file of hashes.
     #[serde(default, skip_serializing_if = "schemas::is_default")]
     pub(super) records: usize,
+    /// The pattern of `exclude` with which its project was hidden.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) hidden_by: Option<String>,
 }
 
 impl ForgottenLogs {
@@ -181,8 +184,10 @@ impl ForgottenLogs {
         }
     }
 
-    /// Adds a session.
-    pub(super) fn insert(&mut self, session_id: &str, log: ForgottenLog) {
+    /// Adds a session. What hid one that is known stays known.
+    pub(super) fn insert(&mut self, session_id: &str, mut log: ForgottenLog) {
+        let known = self.sessions.remove(session_id);
+        log.hidden_by = log.hidden_by.or(known.and_then(|known| known.hidden_by));
         self.sessions.insert(session_id.to_owned(), log);
     }
 
@@ -194,6 +199,13 @@ impl ForgottenLogs {
     /// Returns the ids of the forgotten sessions, sorted.
     pub fn session_ids(&self) -> impl Iterator<Item = &str> {
         self.sessions.keys().map(String::as_str)
+    }
+
+    /// Returns the ids of the sessions that were forgotten when their project was hidden by a pattern.
+    pub fn hidden_by(&self, pattern: &str) -> Vec<String> {
+        let hidden = self.sessions.iter();
+        let hidden = hidden.filter(|(_, log)| log.hidden_by.as_deref() == Some(pattern));
+        hidden.map(|(id, _)| id.clone()).collect()
     }
 
     /// Returns the identity of the log of a forgotten session.
@@ -249,6 +261,7 @@ mod tests {
             own_id: 3,
             title: 4,
             records: 0,
+            hidden_by: None,
         }
     }
 

@@ -1,15 +1,17 @@
 //! `sessions forget`: removes sessions from the store for good.
 
+use std::collections::HashMap;
+
 use schemas::Provider;
 
 use crate::cli::context::CommandContext;
 use crate::cli::exit::{CommandFailure, CommandOutcome, CommandResult};
 use crate::config::environment;
 use crate::files::lake_cache::remove_cached_stores;
-use crate::output::Printer;
+use crate::output::{Printer, describe_removal};
 use crate::update::forget::{exclusion_rule, forget_sessions, undo_forget};
 use tools::error::unusable_path;
-use tools::forget::{ForgetSelection, nothing_selected, select_forgotten};
+use tools::forget::{ForgetData, ForgetSelection, nothing_selected, select_forgotten};
 
 #[derive(Debug, clap::Args)]
 pub(in crate::cli) struct ForgetFlags {
@@ -20,7 +22,7 @@ pub(in crate::cli) struct ForgetFlags {
     #[arg(long, short)]
     project: Option<String>,
     /// Only this agent's sessions
-    #[arg(long, visible_alias = "agent")]
+    #[arg(long = "agent", visible_alias = "provider", value_name = "AGENT")]
     provider: Option<Provider>,
     /// Only sessions whose last event is before: '90d', a date or RFC 3339 time
     #[arg(long, value_name = "TIME")]
@@ -34,7 +36,7 @@ pub(in crate::cli) struct ForgetFlags {
     /// Also sessions that hold copies of the selected sessions' events, or the originals
     #[arg(long)]
     with_copies: bool,
-    /// Forget them; without this, only show them
+    /// Forget them without asking
     #[arg(long)]
     yes: bool,
     /// Allow the logs of these sessions to be read again; without an ID, those of all forgotten ones
@@ -81,18 +83,72 @@ pub(in crate::cli) fn run(flags: ForgetFlags, context: &CommandContext<'_>) -> C
         select_forgotten(&tools, &selection, &|_| true, &context.call)?
     };
     let is_found = !data.sessions.is_empty();
-    let layout = context.layout();
-    if flags.yes && is_found {
-        printer.print_note("Removing them from the store ...")?;
-        forget_sessions(&context.store, &mut data)?;
-        clear_lake_cache(printer)?;
+    let consent = Consent::get(flags.yes, &data, "Forget them?", context)?;
+    if consent.is_given() && is_found {
+        remove_sessions(&mut data, &HashMap::new(), context)?;
     }
-    printer.print_value(&data, &layout)?;
+    match consent {
+        Consent::Given => printer.print_value(&data, &context.layout())?,
+        Consent::Asked(true) => {
+            printer.print_note(&format!("Forgot them. {}", describe_removal(&data)))?;
+        }
+        Consent::Asked(false) => printer.print_note("Nothing was changed.")?,
+        Consent::Missing => {
+            printer.print_value(&data, &context.layout())?;
+            printer.print_note(&describe_removal(&data))?;
+        }
+    }
     Ok(CommandOutcome::from_found(is_found))
 }
 
+/// Whether the user agrees that sessions are removed.
+pub(super) enum Consent {
+    /// With `--yes`.
+    Given,
+    /// The user saw the sessions and answered.
+    Asked(bool),
+    /// Nobody can be asked.
+    Missing,
+}
+
+impl Consent {
+    /// Shows the sessions and asks `question`, unless `--yes` was given or nobody can be asked.
+    pub(super) fn get(
+        is_given: bool,
+        data: &ForgetData,
+        question: &str,
+        context: &CommandContext<'_>,
+    ) -> Result<Self, CommandFailure> {
+        let printer = context.printer;
+        if is_given {
+            return Ok(Self::Given);
+        }
+        if data.sessions.is_empty() || printer.is_json || !printer.is_interactive() {
+            return Ok(Self::Missing);
+        }
+        printer.print_value(data, &context.layout())?;
+        let question = format!("{question} Your agents' log files are not touched.");
+        Ok(Self::Asked(printer.confirm_removal(&question)?))
+    }
+
+    pub(super) fn is_given(&self) -> bool {
+        matches!(self, Self::Given | Self::Asked(true))
+    }
+}
+
+/// Removes the sessions from the store.
+pub(super) fn remove_sessions(
+    data: &mut ForgetData,
+    hidden_by: &HashMap<String, String>,
+    context: &CommandContext<'_>,
+) -> Result<(), CommandFailure> {
+    context.printer.print_note("Removing them from the store ...")?;
+    forget_sessions(&context.store, data, hidden_by)?;
+    clear_lake_cache(context.printer)
+}
+
 /// Removes what an engine loaded of lakes, which may hold the forgotten sessions too.
-pub(super) fn clear_lake_cache(printer: &Printer) -> Result<(), CommandFailure> {
+fn clear_lake_cache(printer: &Printer) -> Result<(), CommandFailure> {
     let cache = environment::cache_dir();
     let in_use = remove_cached_stores(&cache).map_err(|error| unusable_path(&cache, error))?;
     for store in in_use {

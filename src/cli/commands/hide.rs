@@ -1,20 +1,21 @@
 //! `sessions hide`: leaves projects out from now on.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
-use schemas::{ErrorCode, ToolError};
+use schemas::{ErrorCode, ToolError, nearest};
 
-use super::forget::clear_lake_cache;
+use super::forget::{Consent, remove_sessions};
 use crate::cli::context::CommandContext;
 use crate::cli::exit::{CommandFailure, CommandOutcome, CommandResult};
 use crate::config::patterns::pattern_of_name;
 use crate::config::user_settings::UserSettings;
-use crate::setup::{change_config, exclude_folders};
-use crate::update::forget::forget_sessions;
+use crate::setup::{change_config, exclude_folders, include_folders};
+use crate::update::forget::undo_hide;
 use crate::update::log_rules::pattern_rule;
+use base::numbers::count_of;
 use store::is_store;
 use tools::error::store_error;
-use tools::forget::{ForgetSelection, select_forgotten};
+use tools::forget::{ForgetData, ForgetSelection, select_forgotten};
 
 #[derive(Debug, clap::Args)]
 pub(in crate::cli) struct HideFlags {
@@ -24,49 +25,111 @@ pub(in crate::cli) struct HideFlags {
     /// Also sessions that hold copies of the selected sessions' events, or the originals
     #[arg(long)]
     with_copies: bool,
-    /// Hide them; without this, only show what would be removed
+    /// Hide them without asking
     #[arg(long)]
     yes: bool,
+    /// Read their logs again, from the next ingest on
+    #[arg(long, conflicts_with_all = ["with_copies", "yes"])]
+    undo: bool,
 }
 
 /// Adds the projects to `exclude` in the settings file, and then forgets their sessions: logs that are
 /// read in between are left out already.
 pub(in crate::cli) fn run(flags: &HideFlags, context: &CommandContext<'_>) -> CommandResult {
+    if flags.undo {
+        return undo(&flags.project, context);
+    }
     let printer = context.printer;
     let has_store = is_store(context.store.dir());
     let patterns = patterns_of(&flags.project, has_store, context)?;
-    let is_hidden = pattern_rule(&patterns)?;
-    if flags.yes {
-        add_to_settings(&patterns, context)?;
-    }
-    if !has_store {
-        printer.print_note("No logs have been read yet, so there is nothing to remove.")?;
-        return Ok(CommandOutcome::from_found(flags.yes));
+    let mut data = ForgetData::default();
+    let mut hidden_by = HashMap::new();
+    if has_store {
+        let tools = context.create_tools();
+        printer.print_warnings(&tools.store_warnings(&context.call)?)?;
+        let is_hidden = pattern_rule(&patterns)?;
+        let selection =
+            ForgetSelection { with_copies: flags.with_copies, ..ForgetSelection::default() };
+        data = select_forgotten(&tools, &selection, &is_hidden, &context.call)?;
+        let snapshot = tools.snapshot(&context.call)?;
+        for pattern in patterns.iter().rev() {
+            let is_hidden = pattern_rule(std::slice::from_ref(pattern))?;
+            let hidden = data.sessions.iter().filter(|entry| {
+                let session = snapshot.session(&entry.session_id);
+                pattern == &patterns[0] || session.is_some_and(|session| is_hidden(session))
+            });
+            hidden_by.extend(hidden.map(|entry| (entry.session_id.clone(), pattern.clone())));
+        }
     }
 
-    let tools = context.create_tools();
-    printer.print_warnings(&tools.store_warnings(&context.call)?)?;
-    let selection =
-        ForgetSelection { with_copies: flags.with_copies, ..ForgetSelection::default() };
-    let mut data = select_forgotten(&tools, &selection, &is_hidden, &context.call)?;
     let is_found = !data.sessions.is_empty();
-    if flags.yes && is_found {
-        printer.print_note("Removing them from the store ...")?;
-        forget_sessions(&context.store, &mut data)?;
-        clear_lake_cache(printer)?;
+    let question = format!("Leave {} out from now on, and forget them?", quoted(&patterns));
+    let consent = Consent::get(flags.yes, &data, &question, context)?;
+    if consent.is_given() {
+        add_to_settings(&patterns, context)?;
+        if is_found {
+            remove_sessions(&mut data, &hidden_by, context)?;
+        }
     }
-    if flags.yes && !is_found {
-        let note = "No session that was read is in such a folder. `sessions stats --by project` lists the projects.";
-        printer.print_note(note)?;
+    match consent {
+        Consent::Given | Consent::Missing if is_found => {
+            printer.print_value(&data, &context.layout())?;
+        }
+        Consent::Given | Consent::Missing => {
+            let known = known_projects(has_store, context)?;
+            let mut note = "No session that was read is in such a folder.".to_owned();
+            if let Some(near) = nearest(&flags.project[0], known.iter().map(String::as_str)) {
+                note.push_str(&format!(" Did you mean '{near}'?"));
+            }
+            note.push_str(" `sessions stats --by project` lists the projects.");
+            printer.print_note(&note)?;
+        }
+        Consent::Asked(true) => printer.print_note("Forgot them.")?,
+        Consent::Asked(false) => printer.print_note("Nothing was changed.")?,
     }
-    if is_found || !flags.yes {
-        printer.print_value(&data, &context.layout())?;
-    }
-    if !flags.yes {
+    if matches!(consent, Consent::Missing) {
         let names = quoted(&patterns);
-        printer.print_note(&format!("--yes also adds {names} to `exclude` in the settings."))?;
+        printer.print_note(&format!(
+            "Nothing was changed. Add --yes to hide {names}: `exclude` in the settings gets it, and these sessions are forgotten."
+        ))?;
     }
-    Ok(CommandOutcome::from_found(flags.yes || is_found))
+    Ok(CommandOutcome::from_found(consent.is_given() || is_found))
+}
+
+/// Removes the projects from `exclude` in the settings file, and lets the logs of their sessions be read
+/// again.
+fn undo(projects: &[String], context: &CommandContext<'_>) -> CommandResult {
+    let mut patterns = projects.to_vec();
+    patterns.extend(projects.iter().map(|project| pattern_of_name(project)));
+    // What cannot be read must not be changed.
+    let settings = UserSettings::read()?;
+    patterns.retain(|pattern| settings.ingest.exclude.contains(pattern));
+    patterns.sort();
+    patterns.dedup();
+    let path = UserSettings::path();
+    if patterns.is_empty() {
+        let hidden = if settings.ingest.exclude.is_empty() {
+            "nothing".to_owned()
+        } else {
+            quoted(&settings.ingest.exclude)
+        };
+        let message = format!(
+            "{} is not hidden: `exclude` in {} has {hidden}",
+            quoted(projects),
+            path.display()
+        );
+        return Err(ToolError::new(ErrorCode::InvalidArgument, message).into());
+    }
+    let written = change_config(&path, context.call.now, |text| include_folders(text, &patterns))?;
+    let sessions =
+        if is_store(context.store.dir()) { undo_hide(&context.store, &patterns)? } else { 0 };
+    context.printer.print_note(&format!(
+        "Removed {} from `exclude` in {}. The next `sessions ingest` reads such logs, also those of the {} that were forgotten with it.",
+        quoted(&patterns),
+        written.path.display(),
+        count_of(sessions, "session")
+    ))?;
+    Ok(CommandOutcome::Done)
 }
 
 /// Returns the patterns of the projects. The name of a known project is no pattern, whatever characters it
@@ -76,11 +139,7 @@ fn patterns_of(
     has_store: bool,
     context: &CommandContext<'_>,
 ) -> Result<Vec<String>, CommandFailure> {
-    let mut known = HashSet::new();
-    if has_store {
-        let snapshot = context.store.take_lazy_snapshot().map_err(store_error)?;
-        known.extend(snapshot.sessions().iter().filter_map(|row| row.origin.project.clone()));
-    }
+    let known = known_projects(has_store, context)?;
     let mut patterns = Vec::new();
     for project in projects {
         if project.trim().trim_matches(['*', '/', '\\', '.']).is_empty() {
@@ -93,6 +152,19 @@ fn patterns_of(
         patterns.push(if is_name { pattern_of_name(project) } else { project.clone() });
     }
     Ok(patterns)
+}
+
+/// Returns the names of the projects of the store, if there is one.
+fn known_projects(
+    has_store: bool,
+    context: &CommandContext<'_>,
+) -> Result<HashSet<String>, CommandFailure> {
+    let mut known = HashSet::new();
+    if has_store {
+        let snapshot = context.store.take_lazy_snapshot().map_err(store_error)?;
+        known.extend(snapshot.sessions().iter().filter_map(|row| row.origin.project.clone()));
+    }
+    Ok(known)
 }
 
 /// Adds patterns to `exclude`, and says where that is.
@@ -108,7 +180,7 @@ fn add_to_settings(
     let place = written.path.display();
     let note = if written.changed {
         format!(
-            "Added {names} to `exclude` in {place}: such logs are not read any more. To undo this, remove it there, then run `sessions forget --undo ID...` for the sessions below (without ids, all that was ever forgotten comes back)."
+            "Added {names} to `exclude` in {place}: such logs are not read any more. `sessions hide --undo` takes it back."
         )
     } else {
         format!("`exclude` in {place} has {names} already.")
