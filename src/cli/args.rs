@@ -259,7 +259,7 @@ impl Command {
             Self::Query(_) => CommandNeeds { engine: true, dates: false, ..SHOWS_SESSIONS },
             // They read new log data themselves.
             Self::Open(_) => CommandNeeds { refresh: false, ..SHOWS_SESSIONS },
-            Self::Tail(_) => CommandNeeds { refresh: false, dates: false, ..SHOWS_SESSIONS },
+            Self::Tail(_) => CommandNeeds { refresh: false, ..SHOWS_SESSIONS },
             // Without a store there is nothing to publish.
             Self::Push(_) => {
                 CommandNeeds { refresh: true, lake: true, text: TextUse::PassesOn, ..nothing }

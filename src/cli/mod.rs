@@ -187,11 +187,11 @@ fn report_unparsed(error: &clap::Error, arguments: &[OsString]) -> ExitCode {
     }
 }
 
-/// Returns the zone of days, dates and clocks. Commands that have none do not read the settings, so
-/// that an invalid file does not stop them.
+/// Returns the zone of days, dates and clocks. An invalid file of settings does not stop commands that print
+/// few of them.
 fn choose_zone(needs: CommandNeeds, timezone: Option<&str>) -> Result<Zone, ToolError> {
-    let settings = if needs.dates { UserSettings::read()? } else { UserSettings::default() };
-    if needs.dates || timezone.is_some() { settings.zone(timezone) } else { Ok(Zone::UTC) }
+    let settings = UserSettings::read();
+    if needs.dates { settings? } else { settings.unwrap_or_default() }.zone(timezone)
 }
 
 /// Runs the command.

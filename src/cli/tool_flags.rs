@@ -157,7 +157,7 @@ fn create_arg(argument: &str, property: &Value) -> Arg {
 fn add_flag(arg: Arg, argument: &str) -> Arg {
     let short = SHORT_FORMS.iter().find(|(known, _)| *known == argument).map(|(_, short)| *short);
     let arg = arg.long(flag_name(argument)).short(short);
-    if argument == "provider" { arg.visible_alias("agent") } else { arg }
+    if argument == "provider" { arg.visible_alias("provider") } else { arg }
 }
 
 /// Returns the name of an argument's value in the help: the last word of its name.
@@ -168,6 +168,7 @@ fn value_name(argument: &str, property: &Value) -> String {
         Some("array") if word == "by" => "key",
         Some("array") => word.strip_suffix('s').unwrap_or(word),
         _ if argument == "query" => "words",
+        _ if argument == "provider" => "agent",
         _ => word,
     };
     word.to_uppercase()

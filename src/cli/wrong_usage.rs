@@ -137,8 +137,8 @@ fn describe_invalid_value(
     let value = text_of(error, ContextKind::InvalidValue)?;
     let mut flag = argument.split(' ').next().unwrap_or(argument);
     let command = if command.is_empty() { "help" } else { command };
-    if flag == "--provider" && words.iter().any(|word| word.starts_with("--agent")) {
-        flag = "--agent";
+    if flag == "--agent" && words.iter().any(|word| word.starts_with("--provider")) {
+        flag = "--provider";
     }
     if value.is_empty() {
         let name = argument.split_once(' ').map_or("", |(_, name)| name);
@@ -147,7 +147,7 @@ fn describe_invalid_value(
     }
     let value = shell_word(value);
     // There are too many agents to list.
-    if argument.starts_with("--provider") {
+    if argument.starts_with("--agent") {
         let agents = Provider::ALL.iter().map(|provider| provider.as_str());
         let meant = nearest(&value, agents).map_or_else(
             || "name one such as claude, codex or gemini".to_owned(),
@@ -175,7 +175,7 @@ fn describe_refused_value(name: &str, error: &clap::Error) -> Option<(String, St
     let value = text_of(error, ContextKind::InvalidValue)?;
     let cause = std::error::Error::source(error)?;
     let message = if cause.is::<ParseIntError>() {
-        format!("{flag}: {} is not a whole number from 0 on", shell_word(value))
+        format!("{flag}: {} must be a whole number", shell_word(value))
     } else if cause.to_string().contains(value) {
         format!("{flag}: {cause}")
     } else {

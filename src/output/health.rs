@@ -89,7 +89,8 @@ impl Show for IngestReport {
         }
         append_omitted(self.earlier_versions.len(), MAX_EARLIER_VERSIONS, &mut out);
         if self.files_excluded > 0 {
-            let _ = writeln!(out, "{} logs left out: excluded or forgotten", self.files_excluded);
+            let logs = count_of(self.files_excluded, "log");
+            let _ = writeln!(out, "{logs} left out: excluded or forgotten");
         }
         for log in self.excluded_logs.iter().take(MAX_EXCLUDED_LOGS) {
             let project = log.project.as_deref().map(|name| format!(" ({})", one_line(name)));

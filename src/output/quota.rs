@@ -19,7 +19,7 @@ impl Show for QuotaData {
                 let _ = write!(out, " of {limit}");
             }
             if window.has_begun_again {
-                out.push_str(": reset since");
+                out.push_str(": has reset");
             } else {
                 let _ = write!(out, ": {} used", format_used(window.used_percent));
             }

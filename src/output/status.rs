@@ -45,9 +45,7 @@ impl Show for StatusData {
 fn collect_rows(data: &StatusData, layout: &Layout) -> Vec<StatusRow> {
     let mut rows = Vec::new();
     let mut push = |label, value| rows.push(StatusRow { style: PLAIN, label, value });
-    let of_store =
-        format!("{} (generation {}, {} segments)", data.store, data.generation, data.segments);
-    push("store", of_store);
+    push("store", data.store.clone());
     if data.segments - data.segments_after_compaction >= MANY_SEGMENTS {
         let after = data.segments_after_compaction;
         let advice = format!("`sessions compact` merges them into about {after} large ones");
@@ -71,12 +69,11 @@ fn collect_rows(data: &StatusData, layout: &Layout) -> Vec<StatusRow> {
     }
     let newest = data.newest_event.as_deref().map(|time| layout.time(Some(time)));
     push("newest", newest.unwrap_or_else(|| "none".to_owned()));
-    let size = format!(
-        "{:.1} MB for {:.1} MB of logs ({:.1} %)",
-        to_megabytes(data.store_bytes),
-        to_megabytes(data.log_bytes),
-        data.store_ratio * 100.0
-    );
+    let mut size = format!("{:.1} MB", to_megabytes(data.store_bytes));
+    if data.log_bytes > 0 {
+        let logs = to_megabytes(data.log_bytes);
+        size.push_str(&format!(" for {logs:.1} MB of logs ({:.1} %)", data.store_ratio * 100.0));
+    }
     push("size", size);
 
     push("files", list_counts(&data.files));

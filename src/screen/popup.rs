@@ -120,7 +120,10 @@ impl Popup {
             })
             .collect();
         let border = Block::bordered().title(self.title).padding(Padding::horizontal(2));
-        frame.render_widget(Clear, area);
+        // A wide character next to the box would reach into it.
+        let left = area.x.saturating_sub(1);
+        let cleared = Rect { x: left, width: area.width.saturating_add(area.x - left), ..area };
+        frame.render_widget(Clear, cleared);
         frame.render_widget(Paragraph::new(lines).block(border), area);
     }
 }

@@ -102,7 +102,7 @@ fn filters_that_match_nothing_are_named_with_the_nearest_names() {
         (
             "list",
             "--provider=kiro",
-            "No session has provider 'kiro'; sessions by provider: generic 1.",
+            "No session is of the agent 'kiro'; sessions by agent: generic 1.",
         ),
         ("list", "--label=bug", "No session has label 'bug', and none has any."),
         ("list", "--since=2026-11-01", "No session was active since 2026-11-01T00:00:00.000Z."),

@@ -484,7 +484,8 @@ fn what_damage_took_of_a_pull_comes_back_with_the_next_one() {
     let server = machine("server", "team", "");
     pull(&server, &lake).has(json!({"imported": 2}));
     let is_index = |path: &PathBuf| path.ends_with("skip.idx");
-    let files: Vec<PathBuf> = contents_below(&server.store()).into_keys().filter(is_index).collect();
+    let files: Vec<PathBuf> =
+        contents_below(&server.store()).into_keys().filter(is_index).collect();
     server.write(server.store().join(&files[0]), "damaged");
     let _ = server.run(["ingest", "--verify", "--quiet"]);
     assert_eq!(server.json(["list"])["data"]["sessions"].list().len(), 0);

@@ -180,6 +180,19 @@ fn no_document_installs_another_package() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
+#[test]
+fn the_ci_runs_what_readme_names() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let read = |name: &str| fs::read_to_string(root.join(name)).expect("reads");
+    let (readme, ci) = (read("README.md"), read(".ci/run"));
+    assert!(
+        readme.lines().any(|line| line.starts_with("cargo xtask test ")),
+        "README names the suite"
+    );
+    let steps: Vec<&str> = ci.lines().filter_map(|line| line.strip_prefix("step ")).collect();
+    assert!(steps.last().is_some_and(|step| step.starts_with("cargo xtask test ")), "{steps:?}");
+}
+
 /// Returns true for what tells users or a CI what to install. Logs and tests quote what others
 /// typed.
 fn is_document(name: &str) -> bool {

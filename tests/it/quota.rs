@@ -73,7 +73,7 @@ fn the_latest_quota_of_codex_is_kept() {
 
     env.run(["usage", "--limits"]).shows([
         "codex 5-hour limit: 23.5 % used, resets ",
-        "codex 7-day limit: reset since, last seen 2026-10-14T",
+        "codex 7-day limit: has reset, last seen 2026-10-14T",
     ]);
     let line = statusline(&env, &[], "");
     assert_eq!(line, "codex 5h 24 % (1h)\n");

@@ -147,6 +147,10 @@ fn the_reading_view_unfolds_calls_and_finds_text() {
     terminal.wait_for("1 failed: lamp");
     terminal.press("o");
     terminal.wait_until("folded calls", |screen| !screen.contains("cargo test"));
+    terminal.type_text("/1 failed: lamp\r");
+    terminal.wait_for("✗ shell cargo test");
+    terminal.press("o");
+    terminal.wait_until("folded calls", |screen| !screen.contains("cargo test"));
     // A click on the folded calls unfolds only them.
     let row = terminal.screen().lines().position(|line| line.contains("▸ 2 calls")).expect("there");
     terminal.write(&format!("\u{1b}[<0;5;{}M", row + 1));
@@ -154,9 +158,9 @@ fn the_reading_view_unfolds_calls_and_finds_text() {
 
     // What is typed is a phrase: its words in another order are not it.
     terminal.type_text("/broken lamp\r");
-    terminal.wait_for("'broken lamp' is not in this view");
+    terminal.wait_for("'broken lamp' is not in this session");
     terminal.type_text("/volcano\r");
-    terminal.wait_for("'volcano' is not in this view");
+    terminal.wait_for("'volcano' is not in this session");
     terminal.press("?");
     terminal.wait_for("Keys of the reading view");
     terminal.press(ESCAPE);

@@ -290,6 +290,6 @@ fn describe_session(row: &SessionSummary) -> ForgetEntry {
 
 /// Returns the error of a command that names no session.
 pub fn nothing_selected() -> ToolError {
-    let message = "forget: nothing is selected. Name sessions, or use --project, --provider, --before, --query or --excluded";
+    let message = "forget: nothing is selected. Name sessions, or use --project, --agent, --before, --query or --excluded";
     ToolError::new(ErrorCode::InvalidArgument, message)
 }

@@ -60,6 +60,7 @@ impl ToolSpec {
 pub fn flag_name(argument: &str) -> String {
     match argument {
         "group_by" => "by".to_owned(),
+        "provider" => "agent".to_owned(),
         _ => argument
             .strip_suffix('s')
             .filter(|name| name.ends_with("id"))

@@ -72,7 +72,14 @@ impl Reader {
                 if line.text().trim().is_empty() || self.run_search(line.text()) {
                     return ReaderEffect::None;
                 }
-                return ReaderEffect::Say(format!("'{}' is not in this view", line.text()));
+                // It may be in what is folded.
+                let before = self.show_outputs();
+                if self.run_search(line.text()) {
+                    return ReaderEffect::None;
+                }
+                (self.detail, self.block_details) = before;
+                self.format_again();
+                return ReaderEffect::Say(format!("'{}' is not in this session", line.text()));
             }
             _ => {
                 line.edit(key);

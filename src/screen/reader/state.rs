@@ -195,6 +195,12 @@ impl Reader {
         self.format_again();
     }
 
+    /// Shows all of all calls. Returns what was shown of them before.
+    pub(super) fn show_outputs(&mut self) -> (Detail, HashMap<usize, Detail>) {
+        let detail = std::mem::replace(&mut self.detail, Detail::Outputs);
+        (detail, std::mem::take(&mut self.block_details))
+    }
+
     /// Shows more of the block in a row of the screen, or folds it again.
     pub(in crate::screen) fn switch_block_at(&mut self, row: u16) {
         let Some(offset) = row.checked_sub(self.area.y) else { return };

@@ -121,7 +121,7 @@ impl SessionFilters<'_> {
             parts.push(format!("project '{}'{matched}", echoed_name(project)));
         }
         if let Some(provider) = self.provider {
-            parts.push(format!("provider {provider}"));
+            parts.push(format!("agent {provider}"));
         }
         if let Some(machine) = self.machine {
             parts.push(format!("machine '{}'", echoed_name(machine)));
@@ -236,7 +236,7 @@ fn unused_provider(snapshot: &Snapshot, provider: Provider) -> String {
     for row in snapshot.sessions() {
         *counts.entry(row.provider.as_str()).or_default() += 1;
     }
-    format!("No session has provider '{provider}'; sessions by provider: {}.", list_counts(&counts))
+    format!("No session is of the agent '{provider}'; sessions by agent: {}.", list_counts(&counts))
 }
 
 fn unknown_machine(snapshot: &Snapshot, machine: &str) -> String {
