@@ -169,8 +169,6 @@ closed_enum! {
         RankedInstead = "RANKED_INSTEAD",
         /// Copied history was left out.
         ReplayExcluded = "REPLAY_EXCLUDED",
-        /// The tool was called by an earlier name, which will be removed.
-        ToolRenamed = "TOOL_RENAMED",
         /// Secrets were masked in what is shown.
         Redacted = "REDACTED",
         /// Which session `current` was taken to be.
