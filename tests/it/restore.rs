@@ -401,11 +401,7 @@ fn a_killed_ingest_loses_and_doubles_nothing_in_the_archive() {
     let mut random = Random(11);
     for _ in 0..rounds(20) {
         env.remove("store");
-        let args = ["ingest", "--quiet", "home"];
-        let mut child = env.command().args(args).stdout(Stdio::null()).spawn().expect("spawns");
-        std::thread::sleep(Duration::from_micros(random.below(whole.as_micros() as usize) as u64));
-        let _ = child.kill();
-        let _ = child.wait();
+        env.cli(["ingest", "--quiet", "home"]).kill_within(whole, &mut random);
         env.ingest("home");
         delete_logs(&env, &logs);
         env.run(["restore", "--all"]).ok();

@@ -3,7 +3,6 @@
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
 use std::time::{Duration, SystemTime};
 
 use serde_json::{Value, json};
@@ -385,15 +384,8 @@ fn a_kill_leaves_the_old_log_or_the_new_one() {
         }
         env.ingest("logs");
         let before = content(&env);
-        let mut child = env
-            .command()
-            .args(["secrets", "--scrub", "--yes", "--no-refresh"])
-            .stdout(Stdio::null())
-            .spawn()
-            .expect("spawns");
-        std::thread::sleep(Duration::from_millis(100 + round * 30 + random.below(60) as u64));
-        let _ = child.kill();
-        let _ = child.wait();
+        let time = Duration::from_millis(100 + round * 30 + random.below(60) as u64);
+        env.cli(["secrets", "--scrub", "--yes", "--no-refresh"]).kill_after(time);
         for (log, text) in &logs {
             let now = env.read(log);
             if now != *text {

@@ -252,15 +252,8 @@ fn a_kill_leaves_the_old_database_or_the_new_one() {
         env.ingest("home");
         let (before, rows) = (content(&env), rows_of(&place));
         let masked = format!("{rows:?}").replace(&token(), MASK);
-        let mut child = env
-            .command()
-            .args(["secrets", "--scrub", "--yes", "--no-refresh"])
-            .stdout(Stdio::null())
-            .spawn()
-            .expect("spawns");
-        std::thread::sleep(Duration::from_millis(60 + round * 40 + random.below(60) as u64));
-        let _ = child.kill();
-        let _ = child.wait();
+        let time = Duration::from_millis(60 + round * 40 + random.below(60) as u64);
+        env.cli(["secrets", "--scrub", "--yes", "--no-refresh"]).kill_after(time);
         let now = rows_of(&place);
         if now != rows {
             assert_eq!(format!("{now:?}"), masked);

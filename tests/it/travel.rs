@@ -8,8 +8,8 @@ use std::time::{Duration, Instant, SystemTime};
 use serde_json::{Value, json};
 
 use crate::checks::{Checks, JsonChecks};
-use crate::env::{Ran, Random, SETTINGS, TestEnv, contents_below, files_below, samples};
-use crate::lake::{KILLS, kill_within, machine, objects, pull, push, run_killed};
+use crate::env::{Cli, Ran, Random, SETTINGS, TestEnv, contents_below, files_below, samples};
+use crate::lake::{KILLS, machine, objects, pull, push};
 use crate::log::claude_record;
 use crate::rounds::rounds;
 
@@ -907,18 +907,14 @@ fn a_killed_push_or_pull_brings_every_log_once() {
     let want = logs_in(&calm);
     let mut random = Random(17);
     let kills = rounds(KILLS);
-    let push_to = |lake: &Path| {
-        let mut push = a.command();
-        push.env("PATH", tool_path(&a)).args(["push", &lake.to_string_lossy()]);
-        push
-    };
+    let push_to = |lake: &Path| a.cli(["push", &lake.to_string_lossy()]).env("PATH", tool_path(&a));
     let start = Instant::now();
-    Ran::of(&mut push_to(&a.path("timed"))).ok();
+    push_to(&a.path("timed")).run().ok();
     let whole = start.elapsed();
     for number in 0..4 * kills {
         let lake = a.path(format!("lake{number}"));
-        kill_within(push_to(&lake), whole, &mut random);
-        Ran::of(&mut push_to(&lake)).ok();
+        push_to(&lake).kill_within(whole, &mut random);
+        push_to(&lake).run().ok();
         assert_eq!(logs_in(&lake), want);
     }
     let start = Instant::now();
@@ -927,12 +923,12 @@ fn a_killed_push_or_pull_brings_every_log_once() {
     for _ in 0..4 * kills {
         let b = laptop("dock");
         write_agents(&b);
-        run_killed(&b, &["pull", &place], whole, &mut random);
+        b.cli(["pull", &place]).kill_within(whole, &mut random);
         b.run(["pull", &place]).ok();
         let there = b.path("code/harbor");
         let mut resume = b.command();
         resume.current_dir(&there).env("PATH", tool_path(&b)).args(["resume", ID]);
-        kill_within(resume, whole, &mut random);
+        Cli::from(resume).kill_within(whole, &mut random);
         // The log may be written, and the session that was pulled removed, but the log not read yet.
         b.run(["ingest", "--quiet"]).ok();
         in_folder(&b, &there, &["resume", ID]).shows("--resume");
