@@ -16,7 +16,7 @@ use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use serde_json::{Value, json};
 
@@ -482,6 +482,13 @@ pub(crate) fn real_logs() -> Option<PathBuf> {
             None
         }
     }
+}
+
+/// Gives a file a time at which no agent writes any more.
+pub(crate) fn make_old(path: &Path) {
+    let file = fs::File::options().write(true).open(path).expect("opens");
+    let hour = Duration::from_secs(3600);
+    file.set_modified(SystemTime::now() - hour).expect("sets the time");
 }
 
 /// A seeded generator of numbers: tests draw at random and fail alike twice.

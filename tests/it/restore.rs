@@ -267,7 +267,7 @@ fn what_cannot_be_restored_says_why() {
 }
 
 /// The words in the archive, compressed or not.
-fn archive_has(env: &TestEnv, word: &str) -> bool {
+pub(crate) fn archive_has(env: &TestEnv, word: &str) -> bool {
     let store = env.store();
     ["archive.db", "archive.db-wal"].iter().any(|name| {
         let bytes = fs::read(store.join(name)).unwrap_or_default();

@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime};
 use serde_json::{Value, json};
 
 use crate::checks::{Checks, JsonChecks};
-use crate::env::{Random, TestEnv};
+use crate::env::{Random, TestEnv, make_old};
 use crate::lake::{machine, pull, push};
 use crate::log::claude_record;
 
@@ -16,13 +16,6 @@ pub(crate) const MASK: &str = "[REDACTED:github_token]";
 
 pub(crate) fn token() -> String {
     format!("ghp_{}", "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8")
-}
-
-/// Gives a file a time at which no agent writes any more.
-pub(crate) fn make_old(path: &Path) {
-    let file = File::options().write(true).open(path).expect("opens");
-    let hour = Duration::from_secs(3600);
-    file.set_modified(SystemTime::now() - hour).expect("sets the time");
 }
 
 /// Runs the command, which must not print the token, and returns its answer.

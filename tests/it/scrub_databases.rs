@@ -10,9 +10,9 @@ use rusqlite::types::Value as Cell;
 use serde_json::{Value, json};
 
 use crate::checks::{Checks as _, JsonChecks as _};
-use crate::env::{Random, TestEnv, samples};
+use crate::env::{Random, TestEnv, make_old, samples};
 use crate::restore::{DATABASES, rows_of};
-use crate::scrub::{MASK, content, make_old, scrub, token, walk};
+use crate::scrub::{MASK, content, scrub, token, walk};
 
 /// Copies a sample to its place, with the token in the texts of its sessions.
 fn write_database(env: &TestEnv, sample: &str, name: &str) -> PathBuf {

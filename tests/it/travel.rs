@@ -3,14 +3,17 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::Instant;
 
 use serde_json::{Value, json};
 
 use crate::checks::{Checks, JsonChecks};
-use crate::env::{Cli, Ran, Random, SETTINGS, TestEnv, contents_below, files_below, samples};
+use crate::env::{
+    Cli, Ran, Random, SETTINGS, TestEnv, contents_below, files_below, make_old, samples,
+};
 use crate::lake::{KILLS, machine, objects, pull, push};
 use crate::log::claude_record;
+use crate::restore::archive_has;
 use crate::rounds::rounds;
 
 /// The settings of a machine that publishes everything, with its logs.
@@ -110,12 +113,6 @@ fn sync(env: &TestEnv, lake: &Path) {
     env.cli(["ingest", "--quiet"]).env("PATH", tool_path(env)).run().ok();
     env.cli(["push", &lake.to_string_lossy()]).env("PATH", tool_path(env)).run().ok();
     env.run(["pull", &lake.to_string_lossy()]).ok();
-}
-
-/// Lets a log be one that no agent writes now.
-fn make_old(log: &Path) {
-    let before = SystemTime::now() - Duration::from_secs(3600);
-    fs::File::options().append(true).open(log).expect("opens").set_modified(before).expect("sets");
 }
 
 /// What counts in a store.
@@ -426,21 +423,6 @@ fn a_machine_that_keeps_no_logs_takes_none() {
     assert!(!b.path("store/archive.db").exists());
     set(&b, "'no'", "'masked'");
     pull(&b, &lake).has(json!({"imported": 0, "logs": 1}));
-}
-
-/// Whether some file of a store has a text, also in a compressed piece of the archive.
-fn archive_has(env: &TestEnv, text: &str) -> bool {
-    let path = env.path("store/archive.db");
-    if !path.exists() {
-        return false;
-    }
-    let archive = rusqlite::Connection::open(path).expect("opens");
-    let mut frames = archive.prepare("SELECT record FROM frames").expect("prepares");
-    let frames = frames.query_map([], |row| row.get::<_, Vec<u8>>(0)).expect("reads");
-    frames.map(|frame| frame.expect("a frame")).any(|frame| {
-        let unpacked = zstd::decode_all(&frame[16..frame.len() - 8]).expect("unpacks");
-        String::from_utf8_lossy(&unpacked).contains(text)
-    })
 }
 
 #[test]
