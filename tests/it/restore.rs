@@ -98,7 +98,7 @@ fn a_home_whose_logs_were_deleted_comes_back_whole() {
 fn masked_logs_come_back_with_nothing_changed_but_secrets() {
     let env = home_with_samples(MASKED);
     let logs = restorable(&contents_below(&env.path("home")));
-    let before = texts(&env);
+    let before = env.rows(TEXTS);
     delete_logs(&env, &logs);
     env.ingest("home");
     env.run(["restore", "--all", "--lost"]).ok();
@@ -113,15 +113,12 @@ fn masked_logs_come_back_with_nothing_changed_but_secrets() {
     }
     assert!(masked > 0, "some sample has a secret");
     env.ingest("home").has(json!({"files_new": 0}));
-    assert_eq!(texts(&env), before);
+    assert_eq!(env.rows(TEXTS), before);
 }
 
 /// The events of all sessions, and which count. Their places in the logs change with the masks.
-fn texts(env: &TestEnv) -> Vec<Vec<Value>> {
-    let sql = "SELECT session_id, event_index, event_type, is_replay, input_tokens, hash(text) \
-        FROM events ORDER BY ALL";
-    env.rows(sql)
-}
+const TEXTS: &str = "SELECT session_id, event_index, event_type, is_replay, input_tokens, hash(text) \
+    FROM events ORDER BY ALL";
 
 /// Checks that a log equals another one but for placeholders of secrets.
 fn check_masked(log: &[u8], masked: &[u8], path: &Path) {
