@@ -103,12 +103,12 @@ impl NewFile {
         }
     }
 
-    /// Writes the last bytes. Returns the file, which is not yet synced, with its length and
-    /// checksums.
-    pub(crate) fn finish(mut self) -> io::Result<(File, FileSums)> {
+    /// Writes the last bytes and syncs the file. Returns its length and checksums.
+    pub(crate) fn finish(mut self) -> io::Result<FileSums> {
         self.write_buffer()?;
+        self.file.sync_all()?;
         let xxh3 = format_hash(self.hash.digest());
-        Ok((self.file, FileSums { length: self.length, xxh3, chunks: self.chunk_checksums }))
+        Ok(FileSums { length: self.length, xxh3, chunks: self.chunk_checksums })
     }
 
     /// Writes the collected bytes, and adds them to the checksums.
@@ -310,7 +310,7 @@ mod tests {
             let path = dir.path().join(piece.to_string());
             let mut file = NewFile::new(folder.create_file(&piece.to_string()).expect("creates"));
             bytes.chunks(piece).for_each(|part| file.write_all(part).expect("writes"));
-            let (_, sums) = file.finish().expect("writes");
+            let sums = file.finish().expect("writes");
             assert_eq!(sums.chunks, whole, "{piece}");
             assert_eq!((sums.length, sums.xxh3.clone()), checksum_file(&path).expect("reads"));
             assert_eq!(sums.xxh3, checksum_bytes(&bytes));
