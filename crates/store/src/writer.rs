@@ -31,7 +31,6 @@ use super::segment::session_summary::SessionSummary;
 use super::snapshot::Snapshot;
 use super::visible::folder::{OverlayRemoval, remove_overlays};
 use super::{compact, folder, large_segments, lost_logs};
-use base::parallel::free_later;
 
 /// How long retired segments stay, in microseconds: readers of an older manifest may need them.
 const RETIRED_GRACE_US: i64 = 10 * 60 * 1_000_000;
@@ -154,11 +153,9 @@ impl StoreWriter {
         Ok(Known { sources, sessions, imported, aliases: Arc::clone(&self.aliases) })
     }
 
-    /// Releases the lock, and frees the snapshots in a thread.
+    /// Releases the lock, then frees the snapshots.
     pub fn unlock(self) {
-        let Self { before, latest, states, lock, .. } = self;
-        drop(lock);
-        free_later((before, latest, states));
+        drop(self.lock);
     }
 
     /// Returns the number of damaged segments that were set aside when the lock was taken.
