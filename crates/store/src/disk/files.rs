@@ -8,7 +8,7 @@ use std::fs::{self, File};
 use std::io::{self, Read as _, Write};
 use std::path::Path;
 
-use base::files::open_for_reading;
+use base::files::{open_for_reading, private_dir_builder};
 use tempfile::NamedTempFile;
 use xxhash_rust::xxh3::{Xxh3Default, xxh3_64};
 
@@ -31,14 +31,6 @@ pub(crate) fn create_private_dirs(dir: &Path) -> Result<(), StoreError> {
 /// away during an ingest must not be created again at its old place.
 pub(crate) fn create_private_dir(dir: &Path) -> Result<(), StoreError> {
     private_dir_builder(false).create(dir).map_err(StoreError::io(dir))
-}
-
-fn private_dir_builder(is_recursive: bool) -> fs::DirBuilder {
-    let mut builder = fs::DirBuilder::new();
-    builder.recursive(is_recursive);
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder
 }
 
 /// Returns the content of a regular file.
