@@ -6,12 +6,12 @@ use std::sync::{Arc, PoisonError};
 use arrow::array::RecordBatch;
 use ingest::run::{LogCheckpoint, Sink, Target};
 use ingest::stream::RecordAliases;
-use schemas::session::EventRow;
+use schemas::session::{EventRow, SourceRow};
 
 use super::error::StoreError;
 use super::out_of_force::OutOfForce;
 use super::segment::segment_writer::{FinishedSegment, SegmentWriter};
-use super::writer::StoreWriter;
+use super::writer::{StoreWriter, require_reread};
 
 /// A segment with at least this many bytes of events ends at the next checkpoint.
 pub(super) const FULL_SEGMENT_BYTES: usize = 32 << 20;
@@ -124,6 +124,20 @@ impl Sink for WriterSink<'_> {
 }
 
 impl StoreWriter {
+    /// Lets the next ingest read these logs again. No rows of sessions are written.
+    pub(super) fn reread_logs(&self, logs: Vec<SourceRow>) -> Result<(), StoreError> {
+        let mut sink = WriterSink::new(self);
+        for mut log in logs {
+            require_reread(&mut log);
+            sink.checkpoint(vec![LogCheckpoint {
+                source: Box::new(log),
+                session: Box::default(),
+                problems: Vec::new(),
+            }])?;
+        }
+        sink.finish()
+    }
+
     /// Returns the rows that go out of force with the first rows of a session, once.
     fn take_out_of_force(&self, session_id: &str) -> Vec<OutOfForce> {
         let mut rows = self.out_of_force.lock().unwrap_or_else(PoisonError::into_inner);
@@ -175,7 +189,7 @@ fn unsigned_range(range: &Range<i32>) -> Range<u32> {
 
 #[cfg(test)]
 mod tests {
-    use schemas::session::{SourceRow, SourceStatus};
+    use schemas::session::SourceStatus;
 
     use super::super::damage::Verify;
     use super::*;
