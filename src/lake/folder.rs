@@ -125,7 +125,7 @@ fn read_regular(path: &Path, max_bytes: u64) -> std::io::Result<ObjectContent> {
 /// Writes a file into the folder `unfinished` of the lake at `root` and moves it to its place.
 fn write_object(root: &Path, path: &Path, unfinished: &Path, bytes: &[u8]) -> std::io::Result<()> {
     private_dir_builder(true).create(root)?;
-    let access = Access::of_lake(root)?;
+    let access = LakeAccess::of_lake(root)?;
     for folder in [unfinished, path.parent().unwrap_or(root)] {
         access.create_folders(root, folder)?;
     }
@@ -137,13 +137,13 @@ fn write_object(root: &Path, path: &Path, unfinished: &Path, bytes: &[u8]) -> st
 }
 
 /// Who may use what is written to a lake: the owner, and those for whom the folder of the lake is open.
-struct Access {
+struct LakeAccess {
     /// Mode of the folder of the lake.
     #[cfg(unix)]
     mode: u32,
 }
 
-impl Access {
+impl LakeAccess {
     #[cfg(unix)]
     fn of_lake(root: &Path) -> std::io::Result<Self> {
         use std::os::unix::fs::PermissionsExt as _;

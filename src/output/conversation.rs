@@ -159,8 +159,7 @@ fn push_call(painted: &mut Painted, call: &CallEntry, layout: &Layout) {
             painted.end_line();
         }
         if diff.text.lines().count() > MAX_DIFF_LINES {
-            let (added, removed) = (diff.added, diff.removed);
-            painted.push(DIM, &format!("      +{added} -{removed} lines in total"));
+            painted.push(DIM, &format!("      +{} -{} lines in total", diff.added, diff.removed));
             painted.end_line();
         }
     }

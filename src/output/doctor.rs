@@ -88,7 +88,7 @@ fn describe_encrypted(logs: &EncryptedLogs) -> String {
 
 fn describe_difference(difference: &CostDifference) -> String {
     let CostDifference { model, cost_usd, cost_as_logged } = difference;
-    let (ours, logged) = (format_dollars(*cost_usd), format_dollars(*cost_as_logged));
+    let [ours, logged] = [*cost_usd, *cost_as_logged].map(format_dollars);
     let percent = (cost_usd / cost_as_logged - 1.0) * 100.0;
     format!("{model}: {ours} by the price table, {logged} in the logs ({percent:+.0} %)")
 }

@@ -329,7 +329,8 @@ pub fn forget_backup(store: &Store, is_done: bool) -> Result<BackupData, ToolErr
         let folder = store.dir().join(LOG_BACKUP_FOLDER);
         fs::remove_dir_all(&folder).map_err(|error| unusable_path(&folder, error))?;
     }
-    let (restored, left_out) = (Vec::new(), Vec::new());
+    let restored = Vec::new();
+    let left_out = Vec::new();
     Ok(BackupData { action: BackupAction::Forget, is_done, backup, restored, left_out })
 }
 

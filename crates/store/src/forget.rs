@@ -333,7 +333,8 @@ impl StoreWriter {
             }
             let session = snapshot.sessions()[at].row()?;
             let session = SessionRow { row_start: 0, row_count: 0, ..SessionRow::clone(session) };
-            let (session, source) = (Box::new(session), Box::new(source));
+            let session = Box::new(session);
+            let source = Box::new(source);
             sink.checkpoint(vec![LogCheckpoint { session, source, problems: Vec::new() }])?;
         }
         sink.finish()
