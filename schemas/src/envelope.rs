@@ -250,7 +250,7 @@ impl Metadata {
 }
 
 closed_enum! {
-    /// How much `metadata` says.
+    /// The level of detail of `metadata`: core or full.
     MetadataLevel {
         /// The metadata that a model needs.
         Core = "core",

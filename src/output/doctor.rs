@@ -183,9 +183,9 @@ fn push_folder(painted: &mut Painted, place: &LogFolder, layout: &Layout) {
         "does not exist".to_owned()
     };
     let path = place.path.to_string_lossy();
-    let room = layout.width.saturating_sub(INDENT.len() + found.len() + 2);
+    let width = layout.width.saturating_sub(INDENT.len() + found.len() + 2);
     painted.push(PLAIN, INDENT);
-    layout.push_path(painted, PLAIN, &path, &truncate_start(&one_line(&path), room));
+    layout.push_path(painted, PLAIN, &path, &truncate_start(&one_line(&path), width));
     painted.push(DIM, &format!("  {found}"));
     painted.end_line();
     for unreadable in &place.unreadable {

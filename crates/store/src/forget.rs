@@ -236,7 +236,7 @@ impl StoreWriter {
     /// Completes a `forget` that was killed after it had noted what is forgotten: removes the sessions
     /// whose logs are noted. Returns whether there were any.
     pub(super) fn complete_forget(&self) -> Result<bool, StoreError> {
-        // Whoever needs a list that cannot be read says so.
+        // A list that cannot be read is reported by the calls that need it.
         let Ok(forgotten) = self.forgotten_logs() else { return Ok(false) };
         let is_known = |id: &str| self.before.session(id).is_some();
         if !forgotten.session_ids().any(is_known) {

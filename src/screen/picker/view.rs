@@ -275,9 +275,9 @@ impl RowFormat<'_> {
         }
         let right = self.numbers(row);
         let used: usize = spans.iter().map(Span::width).sum();
-        let room = self.width.saturating_sub(used + right.width() + 1);
+        let width = self.width.saturating_sub(used + right.width() + 1);
         let title = if row.title.is_empty() { &row.id } else { &row.title };
-        let title = truncate_end(title, room);
+        let title = truncate_end(title, width);
         let pieces = [(Style::new(), title.as_str())];
         spans.extend(mark_words(self.words, &pieces, self.theme.found()));
         let mut line = justify(Line::from(spans), right, self.width);
@@ -302,8 +302,8 @@ impl RowFormat<'_> {
                 failed => format!(" {failed}✗"),
             };
             let turns = format!("{}t", counts.turns);
-            let room = COUNT_CELLS.saturating_sub(failed.chars().count());
-            spans.push(Span::styled(format!("{turns:>room$}"), self.theme.style(DIM)));
+            let width = COUNT_CELLS.saturating_sub(failed.chars().count());
+            spans.push(Span::styled(format!("{turns:>width$}"), self.theme.style(DIM)));
             spans.push(Span::styled(failed, self.theme.style(FAILED)));
         }
         let cost = row.cost().map(format_dollars).unwrap_or_default();

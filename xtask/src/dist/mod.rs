@@ -1,6 +1,6 @@
 //! `cargo xtask dist`: packages the program for everything that installs it.
 //!
-//! Equal programs give equal packages: archives have a fixed time, owner and order.
+//! Builds are reproducible: archives have a fixed time, owner and order.
 
 mod deb;
 mod entry;
