@@ -12,12 +12,12 @@ fn main() {
         return;
     }
     // Next to the installed program, then where it was built.
-    let (beside, library) = match env::var("CARGO_CFG_TARGET_OS").as_deref() {
+    let (installed, library) = match env::var("CARGO_CFG_TARGET_OS").as_deref() {
         Ok("linux") => ("$ORIGIN/../lib/sessions", "libduckdb.so"),
         Ok("macos") => ("@executable_path/../lib/sessions", "libduckdb.dylib"),
         _ => return,
     };
-    println!("cargo:rustc-link-arg=-Wl,-rpath,{beside}");
+    println!("cargo:rustc-link-arg=-Wl,-rpath,{installed}");
     let Ok(directory) = env::var("DUCKDB_LIB_DIR") else { return };
     println!("cargo:rustc-link-arg=-Wl,-rpath,{directory}");
     let library = Path::new(&directory).join(library);

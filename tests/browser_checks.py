@@ -1,9 +1,12 @@
-"""What the checks in a browser share: a server over a store of its own, expectations, and waiting."""
+"""What the checks in a browser share: arguments, a server over a store of its own, expectations, and waiting."""
 
+import argparse
 import json
 import os
 import pathlib
+import shutil
 import subprocess
+import sys
 import time
 
 from hostile_logs import hostile_events, write_log
@@ -11,6 +14,21 @@ from hostile_logs import hostile_events, write_log
 RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
 # The choice of every kind of events, as an address names it.
 EVERYTHING = "show=prompts+answers+calls+reasoning+notices"
+
+
+def read_arguments(usage):
+    """Returns the arguments of a check with the path of Chromium, or ends it if something is missing."""
+    parser = argparse.ArgumentParser(description=usage, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("sessions", type=pathlib.Path)
+    parser.add_argument("logs", type=pathlib.Path, nargs="?", default=pathlib.Path(__file__).resolve().parent.parent / "sample-sessions")
+    parser.add_argument("--axe", type=pathlib.Path)
+    parser.add_argument("--shots", type=pathlib.Path)
+    args = parser.parse_args()
+    args.chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    if not args.chromium:
+        print("there is no Chromium in the PATH")
+        sys.exit(2)
+    return args
 
 
 class Server:

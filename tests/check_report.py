@@ -14,12 +14,10 @@ LOGS      a folder of logs; default sample-sessions
 Exit code 1 when something is wrong, 2 when something could not be run.
 """
 
-import argparse
 import base64
 import json
 import pathlib
 import re
-import shutil
 import struct
 import subprocess
 import sys
@@ -27,10 +25,9 @@ import tempfile
 import time
 import zlib
 
-from browser_checks import EVERYTHING, Checks, Server, wait_until
+from browser_checks import EVERYTHING, Checks, Server, read_arguments, wait_until
 from hostile_logs import check_hostile
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
 SIZES = [(1400, "light"), (1400, "dark"), (420, "light"), (420, "dark")]
 
 
@@ -217,20 +214,11 @@ def check_without_script(checks, browser, folder, transcripts):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("sessions", type=pathlib.Path)
-    parser.add_argument("logs", type=pathlib.Path, nargs="?", default=ROOT / "sample-sessions")
-    parser.add_argument("--axe", type=pathlib.Path)
-    parser.add_argument("--shots", type=pathlib.Path)
-    args = parser.parse_args()
-    chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    args = read_arguments(__doc__)
     try:
         from playwright.sync_api import sync_playwright
     except ImportError:
         print("pip install playwright")
-        return 2
-    if not chromium:
-        print("there is no Chromium in the PATH")
         return 2
     checks = Checks(args.shots, args.axe and args.axe.read_text(encoding="utf-8"))
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
@@ -246,7 +234,7 @@ def main():
         text = (folder / "report.html").read_text(encoding="utf-8")
         data = json.loads(re.search(r'id="data">(.*?)</script>', text)[1])
         report = (folder / "report.html").as_uri()
-        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        browser = playwright.chromium.launch(executable_path=args.chromium, args=["--no-sandbox"])
         check_views(checks, browser, report, transcripts, largest)
         check_behaviour(checks, browser, report, data)
         check_transcripts(checks, browser, folder, transcripts)

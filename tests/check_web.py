@@ -14,19 +14,16 @@ LOGS      a folder of logs; default sample-sessions
 Exit code 1 when something is wrong, 2 when something could not be run.
 """
 
-import argparse
 import json
 import pathlib
-import shutil
 import sys
 import tempfile
 import time
 
-from browser_checks import EVERYTHING, Checks, Server, settle, wait_until
+from browser_checks import EVERYTHING, Checks, Server, read_arguments, settle, wait_until
 from hostile_logs import check_hostile, write_log
 from reader_checks import check_list, check_overview, check_reader
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
 MANY = 20_000
 # Of the calls of the session of 20,000 events, each that many fails.
 FAILED_EVERY = 97
@@ -376,20 +373,11 @@ def check_speed(checks, browser, link, state):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("sessions", type=pathlib.Path)
-    parser.add_argument("logs", type=pathlib.Path, nargs="?", default=ROOT / "sample-sessions")
-    parser.add_argument("--axe", type=pathlib.Path)
-    parser.add_argument("--shots", type=pathlib.Path)
-    args = parser.parse_args()
-    chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    args = read_arguments(__doc__)
     try:
         from playwright.sync_api import sync_playwright
     except ImportError:
         print("pip install playwright")
-        return 2
-    if not chromium:
-        print("there is no Chromium in the PATH")
         return 2
     checks = Checks(args.shots, args.axe and args.axe.read_text())
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
@@ -401,7 +389,7 @@ def main():
         write_log(own / "live.jsonl", "live", [{"type": "user", "timestamp": "2026-10-29T06:00:00Z", "text": "first words"}])
         server = Server(args.sessions.resolve(), folder)
         named = server.ingest(args.logs)[:4]
-        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        browser = playwright.chromium.launch(executable_path=args.chromium, args=["--no-sandbox"])
         try:
             link = server.start()
             idle = server.memory_mb()

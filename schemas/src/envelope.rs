@@ -169,8 +169,6 @@ closed_enum! {
         RankedInstead = "RANKED_INSTEAD",
         /// Copied history was left out.
         ReplayExcluded = "REPLAY_EXCLUDED",
-        /// The tool was called by an earlier name, which will be removed.
-        ToolRenamed = "TOOL_RENAMED",
         /// Secrets were masked in what is shown.
         Redacted = "REDACTED",
         /// Which session `current` was taken to be.
@@ -252,7 +250,7 @@ impl Metadata {
 }
 
 closed_enum! {
-    /// How much `metadata` says.
+    /// The level of detail of `metadata`: core or full.
     MetadataLevel {
         /// The metadata that a model needs.
         Core = "core",

@@ -57,7 +57,7 @@ pub struct Usage {
 impl Usage {
     /// Applies `combine` field by field; a field unknown on both sides stays unknown.
     fn zip_fields(self, other: Self, combine: fn(i64, i64) -> i64) -> Self {
-        let (ours, theirs) = (self.fields(), other.fields());
+        let [ours, theirs] = [self, other].map(Self::fields);
         let [input, output, cache_read, cache_write, cache_write_1h, reasoning, web_search] =
             std::array::from_fn(|at| zip_counts(ours[at], theirs[at], combine));
         Self { input, output, cache_read, cache_write, cache_write_1h, reasoning, web_search }

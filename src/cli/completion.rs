@@ -27,7 +27,7 @@ const MAX_TITLE_CHARS: usize = 60;
 
 /// A word that can be the last one of a command line.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Candidate {
+pub(super) struct ShellCandidate {
     /// The word, not quoted.
     pub(super) value: String,
     pub(super) description: Option<String>,
@@ -39,11 +39,11 @@ pub(super) fn complete_line(
     program: Command,
     store: &Path,
     words: Vec<OsString>,
-) -> std::io::Result<Vec<Candidate>> {
+) -> std::io::Result<Vec<ShellCandidate>> {
     let mut candidates = match complete_qualifier(store, &words) {
         Some(values) => values
             .into_iter()
-            .map(|value| Candidate { value, description: None })
+            .map(|value| ShellCandidate { value, description: None })
             .collect::<Vec<_>>(),
         None => complete_argument(program, store, words)?,
     };
@@ -63,7 +63,7 @@ fn complete_argument(
     program: Command,
     store: &Path,
     words: Vec<OsString>,
-) -> std::io::Result<Vec<Candidate>> {
+) -> std::io::Result<Vec<ShellCandidate>> {
     let words = replace_typed_synonym(&program, words);
     let mut program = with_values(program, store);
     let typed = words.last().map(|word| word.to_string_lossy().into_owned()).unwrap_or_default();
@@ -78,10 +78,10 @@ fn complete_argument(
         }
         let description =
             found.get_help().map(|help| help.to_string().replace(char::is_control, " "));
-        candidates.push(Candidate { value, description });
+        candidates.push(ShellCandidate { value, description });
     }
     // Flags come when a hyphen is typed, or if there is nothing else.
-    let is_flag = |candidate: &Candidate| candidate.value.starts_with('-');
+    let is_flag = |candidate: &ShellCandidate| candidate.value.starts_with('-');
     if !typed.starts_with('-') && !candidates.iter().all(is_flag) {
         candidates.retain(|candidate| !is_flag(candidate));
     }

@@ -166,7 +166,8 @@ fn append_event(
         let _ = writeln!(out, "<p class=\"line\">{}</p>", escape_html(&sentence));
     }
     for image in images(event) {
-        let (kind, bytes) = (image.kind, STANDARD.encode(&image.bytes));
+        let kind = image.kind;
+        let bytes = STANDARD.encode(&image.bytes);
         let _ = writeln!(
             out,
             "<img src=\"data:{kind};base64,{bytes}\" alt=\"Image of event {index}\">"

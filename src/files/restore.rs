@@ -19,6 +19,7 @@ use tempfile::NamedTempFile;
 
 use super::leftovers::create_temporary;
 use super::open_files::find_use_of_database;
+use base::files::private_dir_builder;
 use base::sanitize::clean_text;
 use store::{ArchivedFile, KeepLogs, LogArchive, Snapshot};
 use tools::Tools;
@@ -294,7 +295,7 @@ pub(crate) fn write_new_file(
         format!("{shown} cannot be written: {error}. Check the folder, then run the command again")
     };
     let folder = place.parent().unwrap_or(Path::new("."));
-    create_private_dirs(folder).map_err(failed)?;
+    private_dir_builder(true).create(folder).map_err(failed)?;
     let mut copy = create_temporary(folder).map_err(failed)?;
     let bytes = write(copy.as_file_mut())?;
     copy.as_file().set_modified(modified).map_err(failed)?;
@@ -320,13 +321,4 @@ pub(crate) fn choose_time(
 fn is_deleted_at(age: Duration, provider: Provider, folders: &AgentFolders<'_>) -> bool {
     const DAY: Duration = Duration::from_secs(24 * 60 * 60);
     log_retention(provider, folders).is_some_and(|retention| age >= DAY * retention.days)
-}
-
-/// Creates a folder and those above it, each for its owner only.
-pub(crate) fn create_private_dirs(folder: &Path) -> io::Result<()> {
-    let mut builder = fs::DirBuilder::new();
-    builder.recursive(true);
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(folder)
 }

@@ -321,7 +321,7 @@ pub(super) fn capabilities_text(served: ServedTools) -> String {
 }
 
 pub(super) const LIFECYCLE: &str = "\
-Renamed tools keep working under the old name until the date in the warning `TOOL_RENAMED`. `schema_version` in a tool's `_meta` is raised \
+A tool that is renamed keeps working under its old name. `schema_version` in a tool's `_meta` is raised \
 when arguments or answers change. A store written by an earlier release opens, or the message says what to do.
 ";
 

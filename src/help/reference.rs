@@ -52,9 +52,6 @@ pub fn tool_text(tool: &ToolSpec) -> String {
         template = tool.action_template,
         command = tool.command,
     );
-    for alias in tool.aliases {
-        let _ = writeln!(out, "Earlier name: `{}`, until {}.\n", alias.name, alias.sunset);
-    }
     out.push_str(&arguments_table(&(tool.input)()));
     let parts: Vec<_> = schema::describe_fields(&(tool.output)())
         .into_iter()

@@ -21,7 +21,9 @@ use super::catalog::LakeCatalog;
 use super::day_manifest::{
     DayManifest, JoinedKind, JoinedObject, JoinedSource, UnusedObject, list_days, read_days,
 };
-use super::join_group::{GroupWriter, JOINED_BYTES, Source, is_large, name_group, split_groups};
+use super::join_group::{
+    GroupWriter, JOINED_BYTES, JoinSource, is_large, name_group, split_groups,
+};
 use super::listing::{ListedObject, shown_id};
 use super::place::LakePlace;
 use super::requests::run_requests;
@@ -62,13 +64,13 @@ pub struct LakeCompaction {
 /// The objects of a day, in the order of sessions and keys.
 #[derive(Default)]
 struct Day<'c> {
-    events: Vec<Source<'c>>,
+    events: Vec<JoinSource<'c>>,
     /// The rows of the sessions whose last events are of the day.
-    rows: Vec<Source<'c>>,
+    rows: Vec<JoinSource<'c>>,
 }
 
 impl<'c> Day<'c> {
-    fn sources(&self, kind: JoinedKind) -> &[Source<'c>] {
+    fn sources(&self, kind: JoinedKind) -> &[JoinSource<'c>] {
         match kind {
             JoinedKind::Events => &self.events,
             JoinedKind::Rows => &self.rows,
@@ -83,7 +85,7 @@ impl<'c> Day<'c> {
 /// continues.
 pub fn compact_lake(place: &LakePlace, now: Timestamp) -> Result<LakeCompaction, ToolError> {
     let catalog = LakeCatalog::read(place, None)?.unwrap_or_default();
-    let mut compaction = Compaction {
+    let mut compaction = CompactionRun {
         place,
         now,
         catalog: &catalog,
@@ -163,7 +165,7 @@ struct Unreadable<'c> {
 }
 
 /// A compaction that runs.
-struct Compaction<'c> {
+struct CompactionRun<'c> {
     place: &'c LakePlace,
     now: Timestamp,
     catalog: &'c LakeCatalog,
@@ -173,7 +175,7 @@ struct Compaction<'c> {
     report: LakeCompaction,
 }
 
-impl<'c> Compaction<'c> {
+impl<'c> CompactionRun<'c> {
     /// Returns the objects of the days that are over.
     fn closed_days(&self) -> BTreeMap<String, Day<'c>> {
         let text = self.now.to_string();
@@ -186,7 +188,7 @@ impl<'c> Compaction<'c> {
         for (id, session) in &self.catalog.sessions {
             let provider = session.provider;
             for events in session.objects.iter().filter(|events| is_closed(events.date())) {
-                let source = Source {
+                let source = JoinSource {
                     session: id,
                     provider,
                     key: &events.key,
@@ -197,7 +199,7 @@ impl<'c> Compaction<'c> {
             }
             let row = &session.row;
             if let Some(date) = row.date.as_deref().filter(|date| is_closed(date)) {
-                let source = Source {
+                let source = JoinSource {
                     session: id,
                     provider,
                     key: &row.key,
@@ -238,7 +240,7 @@ impl<'c> Compaction<'c> {
         &mut self,
         kind: JoinedKind,
         date: &str,
-        sources: &[Source<'c>],
+        sources: &[JoinSource<'c>],
         current: &HashMap<&str, &JoinedObject>,
     ) -> Result<Vec<JoinedObject>, ToolError> {
         let mut after: Vec<JoinedObject> = Vec::new();
@@ -250,7 +252,7 @@ impl<'c> Compaction<'c> {
         let kept: HashSet<&str> = kept.map(|source| source.key.as_str()).collect();
         let rest = sources.iter();
         let rest = rest.filter(|one| one.bytes < JOINED_BYTES / 2 && !kept.contains(one.key));
-        let rest: Vec<&Source<'c>> = rest.collect();
+        let rest: Vec<&JoinSource<'c>> = rest.collect();
         let mut joined = Vec::new();
         for group in split_groups(&rest) {
             match current.get(name_group(kind, date, group)[0].as_str()) {
@@ -313,11 +315,11 @@ impl<'c> Compaction<'c> {
         &mut self,
         kind: JoinedKind,
         date: &str,
-        group: &[&Source<'c>],
+        group: &[&JoinSource<'c>],
         current: &HashMap<&str, &JoinedObject>,
     ) -> Result<Option<JoinedObject>, ToolError> {
         let mut writer = GroupWriter::new()?;
-        let mut joined: Vec<&Source<'c>> = Vec::new();
+        let mut joined: Vec<&JoinSource<'c>> = Vec::new();
         let mut sources = Vec::new();
         for some in group.chunks(FETCHED_AT_A_TIME) {
             let fetched = run_requests(some, |source| source.fetch(kind, self.place))?;
@@ -326,7 +328,7 @@ impl<'c> Compaction<'c> {
                     Ok(content) => content,
                     Err(reason) => {
                         self.report.left_out += 1;
-                        let Source { session, key, sha256, .. } = **source;
+                        let JoinSource { session, key, sha256, .. } = **source;
                         self.unreadable.push(Unreadable { session, key, sha256, reason });
                         continue;
                     }

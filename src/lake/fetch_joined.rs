@@ -14,7 +14,7 @@ use super::fetch::{FetchedSession, KnownParts, check_row, fetch_session};
 use super::listing::ListedSession;
 use super::place::LakePlace;
 use super::pull_report::PullContent;
-use super::requests::run_requests;
+use super::requests::{count_within, run_requests};
 use store::{
     PublishedSession, batch_bytes, check_events, decode_joined, events_date, is_events_key,
     slice_joined,
@@ -151,18 +151,13 @@ pub(super) fn fetch_sessions(
 
 /// Returns how many of the first sessions are fetched at a time: at least one.
 fn count_sessions(sessions: &[usize], wanted: &[WantedParts<'_>], content: PullContent) -> usize {
-    let mut bytes = 0;
-    let mut count = 0;
-    for at in sessions.iter().take(sessions_at_a_time(content)) {
-        if content == PullContent::Whole {
-            bytes += wanted[*at].listed.objects.iter().map(|object| object.bytes).sum::<u64>();
+    let sizes = sessions.iter().take(sessions_at_a_time(content)).map(|at| match content {
+        PullContent::Whole => {
+            wanted[*at].listed.objects.iter().map(|object| object.bytes).sum::<u64>()
         }
-        if count > 0 && bytes > SESSION_BYTES_AT_A_TIME {
-            break;
-        }
-        count += 1;
-    }
-    count
+        PullContent::Rows => 0,
+    });
+    count_within(sizes, SESSION_BYTES_AT_A_TIME)
 }
 
 /// Returns the number of sessions that are fetched at a time.
@@ -175,16 +170,8 @@ const fn sessions_at_a_time(content: PullContent) -> usize {
 
 /// Returns how many of the first objects are fetched at a time.
 fn count_fetched(planned: &[PlannedObject]) -> usize {
-    let mut bytes = 0;
-    let mut count = 0;
-    for planned in planned.iter().take(OBJECTS_AT_A_TIME) {
-        bytes += planned.object.object.bytes;
-        if count > 0 && bytes > BYTES_AT_A_TIME {
-            break;
-        }
-        count += 1;
-    }
-    count
+    let sizes = planned.iter().take(OBJECTS_AT_A_TIME).map(|planned| planned.object.object.bytes);
+    count_within(sizes, BYTES_AT_A_TIME)
 }
 
 /// Decides which joined objects are read: day by day, so that few sessions wait for other days.

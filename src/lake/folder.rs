@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Once;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use base::files::open_for_reading;
+use base::files::{open_for_reading, private_dir_builder};
 
 use super::objects::{ObjectContent, ObjectInfo, Objects, too_long};
 
@@ -124,8 +124,8 @@ fn read_regular(path: &Path, max_bytes: u64) -> std::io::Result<ObjectContent> {
 
 /// Writes a file into the folder `unfinished` of the lake at `root` and moves it to its place.
 fn write_object(root: &Path, path: &Path, unfinished: &Path, bytes: &[u8]) -> std::io::Result<()> {
-    create_private_folders(root)?;
-    let access = Access::of_lake(root)?;
+    private_dir_builder(true).create(root)?;
+    let access = LakeAccess::of_lake(root)?;
     for folder in [unfinished, path.parent().unwrap_or(root)] {
         access.create_folders(root, folder)?;
     }
@@ -136,23 +136,14 @@ fn write_object(root: &Path, path: &Path, unfinished: &Path, bytes: &[u8]) -> st
     Ok(())
 }
 
-/// Creates a folder and those above it, readable by the owner only.
-fn create_private_folders(folder: &Path) -> std::io::Result<()> {
-    let mut builder = fs::DirBuilder::new();
-    builder.recursive(true);
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(folder)
-}
-
 /// Who may use what is written to a lake: the owner, and those for whom the folder of the lake is open.
-struct Access {
+struct LakeAccess {
     /// Mode of the folder of the lake.
     #[cfg(unix)]
     mode: u32,
 }
 
-impl Access {
+impl LakeAccess {
     #[cfg(unix)]
     fn of_lake(root: &Path) -> std::io::Result<Self> {
         use std::os::unix::fs::PermissionsExt as _;

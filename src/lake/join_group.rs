@@ -24,7 +24,7 @@ pub(super) const MAX_SOURCES: usize = 4096;
 const JOINED_VERSION: u32 = 1;
 
 /// An object of a session that may be joined.
-pub(super) struct Source<'c> {
+pub(super) struct JoinSource<'c> {
     pub(super) session: &'c str,
     pub(super) provider: Provider,
     pub(super) key: &'c str,
@@ -47,7 +47,7 @@ impl SourceContent {
     }
 }
 
-impl Source<'_> {
+impl JoinSource<'_> {
     /// Reads the object. The error in the result is the reason why it is not what the listing says, or
     /// not valid.
     pub(super) fn fetch(
@@ -134,7 +134,9 @@ impl GroupWriter {
 }
 
 /// Splits the objects of a day into groups that are joined. One object alone is not.
-pub(super) fn split_groups<'s, 'c>(sources: &'s [&'s Source<'c>]) -> Vec<&'s [&'s Source<'c>]> {
+pub(super) fn split_groups<'s, 'c>(
+    sources: &'s [&'s JoinSource<'c>],
+) -> Vec<&'s [&'s JoinSource<'c>]> {
     let mut groups = Vec::new();
     let mut start = 0;
     let mut bytes = 0;
@@ -152,7 +154,7 @@ pub(super) fn split_groups<'s, 'c>(sources: &'s [&'s Source<'c>]) -> Vec<&'s [&'
 
 /// Returns the keys of the joined object of a group and of its index. They follow from the content of
 /// the group.
-pub(super) fn name_group(kind: JoinedKind, date: &str, group: &[&Source<'_>]) -> [String; 2] {
+pub(super) fn name_group(kind: JoinedKind, date: &str, group: &[&JoinSource<'_>]) -> [String; 2] {
     let mut text = match kind {
         JoinedKind::Events => format!("{JOINED_VERSION}\n"),
         JoinedKind::Rows => format!("rows {JOINED_VERSION}\n"),
@@ -170,7 +172,7 @@ pub(super) fn name_group(kind: JoinedKind, date: &str, group: &[&Source<'_>]) ->
 
 /// Returns whether a joined object stays as it is when more objects come. `sources` are those of its
 /// day.
-pub(super) fn is_large(object: &JoinedObject, sources: &[Source<'_>]) -> bool {
+pub(super) fn is_large(object: &JoinedObject, sources: &[JoinSource<'_>]) -> bool {
     let wanted: HashSet<&str> = object.sources.iter().map(|source| source.key.as_str()).collect();
     let sources = sources.iter().filter(|source| wanted.contains(source.key));
     let bytes: u64 = sources.map(|source| source.bytes).sum();

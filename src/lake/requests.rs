@@ -19,6 +19,17 @@ pub(super) fn run_requests<U: Sync, T: Send, E: Send>(
     Ok(results.into_iter().flatten().map(|(_, result)| result).collect())
 }
 
+/// Returns how many of the first objects are fetched at a time: those that have at most `max_bytes`
+/// together, and at least one.
+pub(super) fn count_within(sizes: impl Iterator<Item = u64>, max_bytes: u64) -> usize {
+    let mut bytes = 0;
+    let fitting = sizes.take_while(|size| {
+        bytes += size;
+        bytes <= max_bytes
+    });
+    fitting.count().max(1)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

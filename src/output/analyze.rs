@@ -129,9 +129,9 @@ fn push_finding(painted: &mut Painted, finding: &Finding, layout: &Layout) {
     painted.push(style, mark).push(PLAIN, " ").push(style, check);
     if let Some(tool) = &finding.tool_name {
         let used = check.len() + text_width(&id) + text_width(&place) + 5;
-        let room = layout.width.saturating_sub(used);
-        let room = room.clamp(MIN_TOOL_WIDTH, layout.limit(MAX_TOOL_WIDTH));
-        painted.push(PLAIN, " ").push_inline(STRONG, &truncate_end(tool, room));
+        let width = layout.width.saturating_sub(used);
+        let tool = truncate_end(tool, width.clamp(MIN_TOOL_WIDTH, layout.limit(MAX_TOOL_WIDTH)));
+        painted.push(PLAIN, " ").push_inline(STRONG, &tool);
     }
     painted.push(PLAIN, "  ").push_inline(ID, &id).push(DIM, &place);
     painted.end_line();
@@ -216,8 +216,8 @@ fn push_lost(painted: &mut Painted, lost: &Lost, layout: &Layout) {
         let cut = if prompt.omitted > 0 { "…" } else { "" };
         let place = layout.event_place(&prompt.event_id);
         let text = format!("lost prompt {place}  {}{cut}", one_line(prompt.text.trim()));
-        let room = layout.width.saturating_sub(INDENT.len());
-        push_text(painted, PROMPT, &truncate_end(&text, room), layout, 1);
+        let width = layout.width.saturating_sub(INDENT.len());
+        push_text(painted, PROMPT, &truncate_end(&text, width), layout, 1);
     }
     if lost.prompts_omitted > 0 {
         let text = format!("and {}", count_of(lost.prompts_omitted, "more prompt"));

@@ -153,12 +153,12 @@ impl FittedTable {
             parts.pop();
         }
 
-        let room = width.saturating_sub(total_width(&parts));
+        let rest = width.saturating_sub(total_width(&parts));
         let mut line: String = parts.iter().map(LinePart::paint).collect();
         if let Some(cell) = row.get(*last)
-            && room >= MIN_CUT_WIDTH
+            && rest >= MIN_CUT_WIDTH
         {
-            line.push_str(&paint_cell(cell.style, &truncate(&cell.text, room)));
+            line.push_str(&paint_cell(cell.style, &truncate(&cell.text, rest)));
         }
         line
     }

@@ -144,8 +144,8 @@ fn push_calls(painted: &mut Painted, calls: &[CallEntry], layout: &Layout) {
 /// the diff of an edit.
 fn push_call(painted: &mut Painted, call: &CallEntry, layout: &Layout) {
     let place = format!(" :{}", call.event_index);
-    let room = layout.width.saturating_sub(CALL_INDENT.len() + text_width(&place));
-    painted.push(PLAIN, CALL_INDENT).push_texts(&call.line(room)).push(ID, &place);
+    let width = layout.width.saturating_sub(CALL_INDENT.len() + text_width(&place));
+    painted.push(PLAIN, CALL_INDENT).push_texts(&call.line(width)).push(ID, &place);
     painted.end_line();
     if let Some(error) = &call.error {
         let line = truncate_end(error, layout.width.saturating_sub(6));
@@ -159,8 +159,7 @@ fn push_call(painted: &mut Painted, call: &CallEntry, layout: &Layout) {
             painted.end_line();
         }
         if diff.text.lines().count() > MAX_DIFF_LINES {
-            let (added, removed) = (diff.added, diff.removed);
-            painted.push(DIM, &format!("      +{added} -{removed} lines in total"));
+            painted.push(DIM, &format!("      +{} -{} lines in total", diff.added, diff.removed));
             painted.end_line();
         }
     }

@@ -247,18 +247,18 @@ fn describe_entry(call: &Event, result: Option<&Event>) -> CallEntry {
 }
 
 impl CallEntry {
-    /// Returns the outcome, the tool and the subject in at most `room` cells.
-    pub(crate) fn line(&self, room: usize) -> [StyledText; 4] {
-        call_line(self.status, &truncate_end(&self.tool, MAX_TOOL_WIDTH), &self.subject, room)
+    /// Returns the outcome, the tool and the subject in at most `width` cells.
+    pub(crate) fn line(&self, width: usize) -> [StyledText; 4] {
+        call_line(self.status, &truncate_end(&self.tool, MAX_TOOL_WIDTH), &self.subject, width)
     }
 }
 
-/// Returns the line of a call in at most `room` cells: its outcome, its tool and its subject.
+/// Returns the line of a call in at most `width` cells: its outcome, its tool and its subject.
 pub(super) fn call_line(
     status: CallStatus,
     tool: &str,
     subject: &str,
-    room: usize,
+    width: usize,
 ) -> [StyledText; 4] {
     let (style, mark) = match status {
         CallStatus::Succeeded => (SUCCEEDED, "✓"),
@@ -266,21 +266,21 @@ pub(super) fn call_line(
         CallStatus::Unknown => (DIM, "…"),
     };
     let used = text_width(mark) + text_width(tool) + 2;
-    let subject = truncate(subject, room.saturating_sub(used));
+    let subject = truncate(subject, width.saturating_sub(used));
     let gap = (PLAIN, " ".to_owned());
     [(style, mark.to_owned()), gap, (STRONG, tool.to_owned()), (PLAIN, format!(" {subject}"))]
 }
 
-/// Returns the line of a run of calls in at most `room` cells: how many, how many failed, and with which
+/// Returns the line of a run of calls in at most `width` cells: how many, how many failed, and with which
 /// tools.
-pub(crate) fn run_line(calls: &[CallEntry], room: usize) -> Vec<StyledText> {
+pub(crate) fn run_line(calls: &[CallEntry], width: usize) -> Vec<StyledText> {
     let failed = calls.iter().filter(|call| call.status == CallStatus::Failed).count();
     let mut line = vec![(PLAIN, count_of(calls.len(), "call"))];
     if failed > 0 {
         line.push((FAILED, format!(", {failed} failed")));
     }
     let used: usize = line.iter().map(|(_, text)| text_width(text)).sum();
-    let tools = truncate_end(&describe_tools(calls), room.saturating_sub(used + 2));
+    let tools = truncate_end(&describe_tools(calls), width.saturating_sub(used + 2));
     line.push((DIM, format!("  {tools}")));
     line
 }

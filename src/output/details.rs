@@ -120,9 +120,9 @@ fn push_end(painted: &mut Painted, end: &SessionEnd, layout: &Layout) {
     }
     for todo in &end.todos {
         let place = layout.event_place(&todo.event_id);
-        let room = layout.width.saturating_sub(text_width(&place) + todo.state.len() + 5);
+        let width = layout.width.saturating_sub(text_width(&place) + todo.state.len() + 5);
         painted.push(PLAIN, INDENT).push_inline(WARNED, &todo.state).push(PLAIN, " ");
-        painted.push_inline(PLAIN, &truncate_end(&one_line(&todo.text), room));
+        painted.push_inline(PLAIN, &truncate_end(&one_line(&todo.text), width));
         painted.push_inline(ID, &format!("  {place}"));
         painted.end_line();
     }
@@ -149,8 +149,8 @@ fn push_uncommitted(painted: &mut Painted, uncommitted: &Uncommitted, layout: &L
         let place = event_id.as_ref().map(|id| format!(" {}", layout.event_place(id)));
         let note = format!("{source}{}", place.unwrap_or_default());
         for file in files {
-            let room = layout.width.saturating_sub(INDENT.len() + note.len() + 2);
-            let shown = truncate_end(&one_line(file), room);
+            let width = layout.width.saturating_sub(INDENT.len() + note.len() + 2);
+            let shown = truncate_end(&one_line(file), width);
             painted.push(PLAIN, INDENT);
             layout.push_path(painted, PROJECT, file, &shown);
             painted.push_inline(DIM, &format!("  {note}"));
@@ -179,10 +179,10 @@ fn push_calls(painted: &mut Painted, heading: &str, calls: &[CallGlance], layout
         let tool = truncate_end(&tool, layout.limit(MAX_TOOL_WIDTH));
         let place = layout.event_place(&call.event_id);
         let used = INDENT.len() + 2 + text_width(&tool) + 1 + text_width(&place) + 1;
-        let room = layout.width.saturating_sub(used);
+        let width = layout.width.saturating_sub(used);
         let subject = one_line(call.call.as_deref().unwrap_or_default());
         painted.push(PLAIN, INDENT).push(style, mark).push(PLAIN, " ").push(STRONG, &tool);
-        painted.push(PLAIN, " ").push(PLAIN, &truncate_end(&subject, room));
+        painted.push(PLAIN, " ").push(PLAIN, &truncate_end(&subject, width));
         painted.push_inline(ID, &format!(" {place}"));
         painted.end_line();
     }
@@ -266,8 +266,8 @@ fn push_excerpt(
     layout: &Layout,
 ) {
     let place = layout.event_place(&excerpt.event_id);
-    let room = layout.width.saturating_sub(text_width(&place) + 2);
-    painted.push_inline(style, &truncate_end(&one_line(label), room));
+    let width = layout.width.saturating_sub(text_width(&place) + 2);
+    painted.push_inline(style, &truncate_end(&one_line(label), width));
     painted.push_inline(ID, &format!("  {place}"));
     painted.end_line();
     push_wrapped(painted, PLAIN, INDENT, &layout.text(&excerpt.text), layout.width, usize::MAX);

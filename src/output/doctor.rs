@@ -88,7 +88,7 @@ fn describe_encrypted(logs: &EncryptedLogs) -> String {
 
 fn describe_difference(difference: &CostDifference) -> String {
     let CostDifference { model, cost_usd, cost_as_logged } = difference;
-    let (ours, logged) = (format_dollars(*cost_usd), format_dollars(*cost_as_logged));
+    let [ours, logged] = [*cost_usd, *cost_as_logged].map(format_dollars);
     let percent = (cost_usd / cost_as_logged - 1.0) * 100.0;
     format!("{model}: {ours} by the price table, {logged} in the logs ({percent:+.0} %)")
 }
@@ -183,9 +183,9 @@ fn push_folder(painted: &mut Painted, place: &LogFolder, layout: &Layout) {
         "does not exist".to_owned()
     };
     let path = place.path.to_string_lossy();
-    let room = layout.width.saturating_sub(INDENT.len() + found.len() + 2);
+    let width = layout.width.saturating_sub(INDENT.len() + found.len() + 2);
     painted.push(PLAIN, INDENT);
-    layout.push_path(painted, PLAIN, &path, &truncate_start(&one_line(&path), room));
+    layout.push_path(painted, PLAIN, &path, &truncate_start(&one_line(&path), width));
     painted.push(DIM, &format!("  {found}"));
     painted.end_line();
     for unreadable in &place.unreadable {

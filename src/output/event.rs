@@ -130,20 +130,20 @@ fn push_facts(painted: &mut Painted, event: &Event, has_diff: bool, layout: &Lay
         let command = clean_text(&format!("$ {command}"));
         push_wrapped(painted, STRONG, INDENT, &command, layout.width, usize::MAX);
     }
-    let room = layout.width.saturating_sub(INDENT.len());
+    let width = layout.width.saturating_sub(INDENT.len());
     for file in event.files.iter().filter(|file| !text.contains(file.as_str())) {
         painted.push(PLAIN, INDENT);
-        layout.push_path(painted, PROJECT, file, &truncate_start(file, room));
+        layout.push_path(painted, PROJECT, file, &truncate_start(file, width));
         painted.end_line();
     }
 }
 
 /// Appends where the record of an event is.
 fn push_source(painted: &mut Painted, event: &Event, layout: &Layout) {
-    let room = layout.width.saturating_sub(INDENT.len());
+    let width = layout.width.saturating_sub(INDENT.len());
     if let Some(source) = &event.source {
         let place = format!(" at byte {}, {} bytes", source.byte_offset, source.byte_length);
-        let path = truncate_start(&source.path, room.saturating_sub(place.len()));
+        let path = truncate_start(&source.path, width.saturating_sub(place.len()));
         painted.push(PLAIN, INDENT);
         layout.push_path(painted, PROJECT, &source.path, &path);
         painted.push(DIM, &place);

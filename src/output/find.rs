@@ -66,13 +66,13 @@ fn push_session(
         if text.ends_with(char::is_alphanumeric) {
             text.push('…');
         }
-        let room = layout.width.saturating_sub(PASSAGE_INDENT);
-        let lines = wrap_lines(&text, room);
+        let width = layout.width.saturating_sub(PASSAGE_INDENT);
+        let lines = wrap_lines(&text, width);
         for (at, line) in lines.iter().take(MAX_PASSAGE_LINES).enumerate() {
             let place = if at == 0 { format!(":{index}") } else { String::new() };
             painted.push(ID, &format!("  {place:<width$}", width = PASSAGE_INDENT - 2));
             let is_cut = at + 1 == MAX_PASSAGE_LINES && lines.len() > MAX_PASSAGE_LINES;
-            let line = if is_cut { &truncate_end(&format!("{line}…"), room) } else { line };
+            let line = if is_cut { &truncate_end(&format!("{line}…"), width) } else { line };
             highlighter.push(painted, PLAIN, line);
             painted.end_line();
         }

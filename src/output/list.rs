@@ -121,8 +121,8 @@ impl SessionLine<'_> {
 /// Appends the title of a session on a line of its own, if it has one.
 pub(super) fn push_title(painted: &mut Painted, title: Option<&str>, layout: &Layout) {
     if let Some(title) = title {
-        let room = layout.width.saturating_sub(INDENT.len());
-        painted.push(PLAIN, INDENT).push_inline(STRONG, &truncate_end(&one_line(title), room));
+        let width = layout.width.saturating_sub(INDENT.len());
+        painted.push(PLAIN, INDENT).push_inline(STRONG, &truncate_end(&one_line(title), width));
         painted.end_line();
     }
 }

@@ -112,15 +112,15 @@ impl LiveLines {
         let (text, omitted) = truncate_chars(text, MAX_MESSAGE_CHARS);
         let text = self.layout.text(&text);
         out.end_line();
-        let room = self.layout.width.saturating_sub(INDENT.len());
+        let width = self.layout.width.saturating_sub(INDENT.len());
         if is_prompt || self.layout.is_plain {
-            for (row, line) in wrap_lines(&text, room).iter().enumerate() {
+            for (row, line) in wrap_lines(&text, width).iter().enumerate() {
                 let sign = if is_prompt && row == 0 { "> " } else { INDENT };
                 out.push(PROMPT, sign).push(if is_prompt { STRONG } else { PLAIN }, line);
                 out.end_line();
             }
         } else {
-            for line in wrap_markdown(&text, room) {
+            for line in wrap_markdown(&text, width) {
                 out.push(PLAIN, INDENT);
                 for piece in &line {
                     out.push(piece.kind.style(), &piece.text);
@@ -145,12 +145,12 @@ impl LiveLines {
         let duration = duration.unwrap_or_default();
         let tool = one_line(call.tool_name.as_deref().unwrap_or("tool"));
         let used = INDENT.len() + text_width(&code) + text_width(&duration);
-        let room = self.layout.width.saturating_sub(used);
+        let width = self.layout.width.saturating_sub(used);
 
         // A path is relative where a user reads it, and whole for programs.
         let path = call.files.first().filter(|_| self.layout.is_plain && call.command.is_none());
         let subject = one_line(path.map_or_else(|| event_line(call), String::as_str));
-        out.push(PLAIN, INDENT).push_texts(&call_line(status, &tool, &subject, room));
+        out.push(PLAIN, INDENT).push_texts(&call_line(status, &tool, &subject, width));
         out.push(FAILED, &code).push(DIM, &duration);
         out.end_line();
     }

@@ -45,9 +45,9 @@ pub(crate) struct Piece {
     pub(crate) text: String,
 }
 
-/// Breaks a message into lines of at most `room` cells.
-pub(crate) fn wrap_markdown(message: &str, room: usize) -> Vec<Vec<Piece>> {
-    let mut page = MarkdownPage { message, room: room.max(1), ..MarkdownPage::default() };
+/// Breaks a message into lines of at most `width` cells.
+pub(crate) fn wrap_markdown(message: &str, width: usize) -> Vec<Vec<Piece>> {
+    let mut page = MarkdownPage { message, width: width.max(1), ..MarkdownPage::default() };
     for (event, range) in Parser::new_ext(message, Options::ENABLE_TABLES).into_offset_iter() {
         page.push_event(event, range);
     }
@@ -59,7 +59,7 @@ pub(crate) fn wrap_markdown(message: &str, room: usize) -> Vec<Vec<Piece>> {
 #[derive(Default)]
 struct MarkdownPage<'m> {
     message: &'m str,
-    room: usize,
+    width: usize,
     lines: Vec<Vec<Piece>>,
     /// The pieces of the current line or cell.
     current: Vec<Piece>,
@@ -95,12 +95,12 @@ impl MarkdownPage<'_> {
             Event::SoftBreak | Event::HardBreak => self.end_line(),
             Event::Rule => {
                 self.begin_block(&range);
-                self.push(PieceKind::Mark, &"─".repeat(self.text_room().min(20)));
+                self.push(PieceKind::Mark, &"─".repeat(self.inner_width().min(20)));
                 self.end_line();
             }
             Event::Text(text) if self.is_code => {
                 for line in text.lines() {
-                    for part in wrap_lines(line, self.text_room()) {
+                    for part in wrap_lines(line, self.inner_width()) {
                         self.push(PieceKind::Code, &part);
                         self.end_line();
                     }
@@ -251,16 +251,16 @@ impl MarkdownPage<'_> {
     }
 
     /// Returns the cells that a line has after its margins.
-    fn text_room(&self) -> usize {
+    fn inner_width(&self) -> usize {
         let margins: usize = self.margins.iter().map(|margin| text_width(&margin.rest.text)).sum();
-        self.room.saturating_sub(margins).max(1)
+        self.width.saturating_sub(margins).max(1)
     }
 
     /// Ends the current line, if it has a text.
     fn end_line(&mut self) {
         let pieces = std::mem::take(&mut self.current);
         if !pieces.is_empty() {
-            for line in wrap_pieces(&pieces, self.text_room()) {
+            for line in wrap_pieces(&pieces, self.inner_width()) {
                 self.push_line(line);
             }
         }
@@ -289,8 +289,8 @@ impl MarkdownPage<'_> {
         for (at, cell) in rows.iter().flat_map(|row| row.iter().enumerate()) {
             widths[at] = widths[at].max(width_of(cell));
         }
-        let room = self.text_room().saturating_sub(COLUMN_GAP * columns.saturating_sub(1));
-        while widths.iter().sum::<usize>() > room {
+        let width = self.inner_width().saturating_sub(COLUMN_GAP * columns.saturating_sub(1));
+        while widths.iter().sum::<usize>() > width {
             let Some(widest) = widths.iter_mut().max().filter(|width| **width > MIN_COLUMN_WIDTH)
             else {
                 break;
@@ -338,13 +338,13 @@ fn push_piece(pieces: &mut Vec<Piece>, kind: PieceKind, text: &str) {
     }
 }
 
-/// Breaks the pieces of a line into lines of at most `room` cells.
-fn wrap_pieces(pieces: &[Piece], room: usize) -> Vec<Vec<Piece>> {
+/// Breaks the pieces of a line into lines of at most `width` cells.
+fn wrap_pieces(pieces: &[Piece], width: usize) -> Vec<Vec<Piece>> {
     let text: String = pieces.iter().map(|piece| piece.text.as_str()).collect();
-    if text_width(&text) <= room {
+    if text_width(&text) <= width {
         return vec![pieces.to_vec()];
     }
-    let options = textwrap::Options::new(room).break_words(true);
+    let options = textwrap::Options::new(width).break_words(true);
     let mut lines = Vec::new();
     let mut rest = PieceCursor { pieces, at: 0, start: 0 };
     let mut start = 0;
@@ -395,8 +395,8 @@ mod tests {
     use super::*;
 
     /// Writes lines with marks for what the pieces are: `[strong]`, `{code}`, `<mark>`.
-    fn show(message: &str, room: usize) -> Vec<String> {
-        let lines = wrap_markdown(message, room);
+    fn show(message: &str, width: usize) -> Vec<String> {
+        let lines = wrap_markdown(message, width);
         let show_piece = |piece: &Piece| match piece.kind {
             PieceKind::Text => piece.text.clone(),
             PieceKind::Strong => format!("[{}]", piece.text),

@@ -105,10 +105,10 @@ fn push_session_line(painted: &mut Painted, matches: &[&Match], layout: &Layout)
     let used = line.push_to(painted, layout) + text_width(&hits) + 4;
     painted.push(PLAIN, "  ").push(PLAIN, &hits);
     let title = layout.session_title(&first.session_id).map(|title| one_line(&title));
-    let room = layout.width.saturating_sub(used);
+    let width = layout.width.saturating_sub(used);
     match title {
-        Some(title) if room >= text_width(&title).min(MIN_TITLE_WIDTH) => {
-            painted.push(PLAIN, "  ").push_inline(STRONG, &truncate_end(&title, room));
+        Some(title) if width >= text_width(&title).min(MIN_TITLE_WIDTH) => {
+            painted.push(PLAIN, "  ").push_inline(STRONG, &truncate_end(&title, width));
             painted.end_line();
         }
         title => {
@@ -170,11 +170,11 @@ fn describe_match(found: &Match) -> (Style, String) {
 
 /// Appends the lines of a snippet as they are.
 fn push_lines(painted: &mut Painted, found: &Match, highlighter: &Highlighter, layout: &Layout) {
-    let room = layout.width.saturating_sub(SNIPPET_INDENT);
+    let width = layout.width.saturating_sub(SNIPPET_INDENT);
     for line in found.snippet.trim_end().lines() {
         let style = if found.is_diff { diff_style(line) } else { PLAIN };
         painted.push(PLAIN, &" ".repeat(SNIPPET_INDENT));
-        highlighter.push(painted, style, &truncate_end(&layout.text(line), room));
+        highlighter.push(painted, style, &truncate_end(&layout.text(line), width));
         painted.end_line();
     }
 }
@@ -188,10 +188,10 @@ fn push_context(painted: &mut Painted, found: &Match, layout: &Layout) {
     }
 }
 
-/// Breaks a text into a few lines. The first has `first_room` cells, the others are indented.
-fn wrap_after_label(text: &str, first_room: usize, width: usize) -> Vec<String> {
+/// Breaks a text into a few lines. The first has `first_width` cells, the others are indented.
+fn wrap_after_label(text: &str, first_width: usize, width: usize) -> Vec<String> {
     // Placeholder for the label while the lines are wrapped.
-    let label = " ".repeat(width.saturating_sub(first_room));
+    let label = " ".repeat(width.saturating_sub(first_width));
     let indent = " ".repeat(SNIPPET_INDENT);
     let options = textwrap::Options::new(width).initial_indent(&label).subsequent_indent(&indent);
     let wrapped = textwrap::wrap(text, options);
@@ -202,8 +202,8 @@ fn wrap_after_label(text: &str, first_room: usize, width: usize) -> Vec<String> 
         lines.push(line.strip_prefix(indent.as_str()).unwrap_or(line).to_owned());
     }
     if is_cut && let Some(last) = lines.last_mut() {
-        let room = width.saturating_sub(SNIPPET_INDENT + 1);
-        *last = format!("{}…", truncate_end(last, room).trim_end_matches('…'));
+        let cut = truncate_end(last, width.saturating_sub(SNIPPET_INDENT + 1));
+        *last = format!("{}…", cut.trim_end_matches('…'));
     }
     lines
 }

@@ -28,8 +28,8 @@ impl Show for StatusData {
     fn paint(&self, layout: &Layout) -> Painted {
         let mut painted = Painted::new();
         for row in collect_rows(self, layout) {
-            let room = layout.width.saturating_sub(LABEL_WIDTH);
-            for (at, line) in wrap_lines(&clean_text(&row.value), room).iter().enumerate() {
+            let width = layout.width.saturating_sub(LABEL_WIDTH);
+            for (at, line) in wrap_lines(&clean_text(&row.value), width).iter().enumerate() {
                 let label = if at == 0 { row.label } else { "" };
                 let label_style = if row.style == PLAIN { DIM } else { row.style };
                 painted.push(label_style, &format!("{label:<LABEL_WIDTH$}"));

@@ -1,7 +1,7 @@
 //! Decides how output looks: whether there is a screen, its size, and whether it shows colours and
 //! links.
 
-use std::io::{self, IsTerminal};
+use std::io::{self, BufWriter, IsTerminal, Write};
 
 use terminal_size::{Height, Width, terminal_size};
 
@@ -94,6 +94,12 @@ fn opens_links(read_variable: &dyn Fn(&str) -> Option<String>) -> bool {
         || ["xterm-kitty", "xterm-ghostty", "alacritty", "foot", "wezterm"].contains(&term.as_str())
         || marks.iter().any(|name| read_variable(name).is_some())
         || read_variable("VTE_VERSION").and_then(|version| version.parse().ok()) >= Some(5000)
+}
+
+/// Returns a writer to the terminal. Only the screens and the line editor may use it, because it
+/// cleans nothing: what they write are control sequences and text that was cleaned before.
+pub(crate) fn screen_writer() -> Box<dyn Write + Send> {
+    Box::new(BufWriter::new(io::stdout()))
 }
 
 #[cfg(test)]

@@ -5,13 +5,13 @@ use anstyle::Style;
 use super::painted::{PLAIN, Painted};
 use base::cells::text_width;
 
-/// Breaks the lines of a text that are wider than `room`, between words where there are some.
-pub(crate) fn wrap_lines(text: &str, room: usize) -> Vec<String> {
-    let room = room.max(1);
-    let options = textwrap::Options::new(room).break_words(true);
+/// Breaks the lines of a text that are wider than `width`, between words where there are some.
+pub(crate) fn wrap_lines(text: &str, width: usize) -> Vec<String> {
+    let width = width.max(1);
+    let options = textwrap::Options::new(width).break_words(true);
     let mut lines = Vec::new();
     for line in text.lines() {
-        if text_width(line) <= room {
+        if text_width(line) <= width {
             lines.push(line.to_owned());
         } else {
             lines.extend(textwrap::wrap(line, &options).into_iter().map(|line| line.into_owned()));
@@ -20,10 +20,10 @@ pub(crate) fn wrap_lines(text: &str, room: usize) -> Vec<String> {
     lines
 }
 
-/// Breaks the lines of a remark at spaces. A word that is wider than `room`, such as a path, stays in one
+/// Breaks the lines of a remark at spaces. A word that is wider than `width`, such as a path, stays in one
 /// piece, so that it can be copied.
-pub(super) fn wrap_remark(text: &str, room: usize) -> String {
-    let options = textwrap::Options::new(room.max(1))
+pub(super) fn wrap_remark(text: &str, width: usize) -> String {
+    let options = textwrap::Options::new(width.max(1))
         .break_words(false)
         .word_separator(textwrap::WordSeparator::AsciiSpace)
         .word_splitter(textwrap::WordSplitter::NoHyphenation);

@@ -17,10 +17,10 @@ use flate2::Compression;
 use flate2::write::ZlibEncoder;
 use schemas::{ErrorCode, ToolError};
 use serde::Serialize;
+use sha2::{Digest as _, Sha256};
 
 use super::bundle::{LICENCES, SCRIPT, STYLE};
 use super::escape::escape_html;
-use super::policy::content_security_policy;
 
 /// Level of compression. Higher ones make a conversation a few percent smaller and take twice as
 /// long.
@@ -97,7 +97,8 @@ impl<T: Serialize> FrozenDocument<'_, T> {
         let generator = self.view.generator_tag();
         let policy = content_security_policy(SCRIPT.text, STYLE.text);
         let title = escape_html(self.title);
-        let (style, plain) = (STYLE.text, self.plain);
+        let style = STYLE.text;
+        let plain = self.plain;
         let mut out = format!(
             "<!doctype html>\n<html lang=\"en\" {attributes}>\n<head>\n<meta charset=\"utf-8\">\n\
              {generator}\n<meta http-equiv=\"Content-Security-Policy\" content=\"{policy}\">\n\
@@ -125,4 +126,37 @@ impl<T: Serialize> FrozenDocument<'_, T> {
 
 fn no_document(error: &dyn std::fmt::Display) -> ToolError {
     ToolError::new(ErrorCode::InternalError, format!("The page cannot be written: {error}"))
+}
+
+/// Returns the content of the `Content-Security-Policy` of a document with this script and style. A
+/// browser runs and applies only what is named by its hash, and turns no text into markup. So no text
+/// from a log can run, and nothing is loaded from elsewhere. Images are part of the document.
+fn content_security_policy(script: &str, style: &str) -> String {
+    format!(
+        "default-src 'none'; script-src {}; style-src {}; img-src data:; base-uri 'none'; \
+         form-action 'none'; require-trusted-types-for 'script'; trusted-types 'none'",
+        source_hash(script),
+        source_hash(style)
+    )
+}
+
+/// Returns the hash of a source in the form of a policy.
+fn source_hash(source: &str) -> String {
+    let digest = Sha256::digest(source.as_bytes());
+    let bytes: &[u8] = &digest;
+    format!("'sha256-{}'", STANDARD.encode(bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_what_is_inside() {
+        assert_eq!(source_hash("abc"), "'sha256-ungWv48Bz+pBQUDeXa4iI7ADYaOWF3qctBD/YfIAFa0='");
+        assert!(
+            content_security_policy("", "abc")
+                .starts_with("default-src 'none'; script-src 'sha256-47DEQ")
+        );
+    }
 }

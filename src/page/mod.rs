@@ -4,7 +4,6 @@
 mod bundle;
 mod document;
 mod escape;
-mod policy;
 
 pub(crate) use self::bundle::{BundledFile, SCRIPT, STYLE, find_file};
 pub(crate) use self::document::{FrozenDocument, FrozenView, PackedTalk};

@@ -69,6 +69,7 @@ pub(super) fn claude_marketplace() -> Value {
     })
 }
 
+/// Returns the manifest of Claude Code, whose fields are also in those of other clients.
 pub(super) fn claude_plugin() -> Value {
     json!({
         "name": NAME,
@@ -101,15 +102,7 @@ pub(super) fn codex_marketplace() -> Value {
 }
 
 pub(super) fn codex_plugin() -> Value {
-    json!({
-        "name": NAME,
-        "version": VERSION,
-        "description": DESCRIPTION,
-        "author": { "name": author() },
-        "homepage": HOMEPAGE,
-        "repository": REPOSITORY,
-        "license": LICENSE,
-        "keywords": ["history", "sessions", "search", "mcp"],
+    let more = json!({
         "skills": "./skills/",
         "hooks": format!("./{HOOKS_PATH}"),
         "mcpServers": "./.mcp.json",
@@ -121,7 +114,16 @@ pub(super) fn codex_plugin() -> Value {
             "capabilities": ["Read"],
             "websiteURL": HOMEPAGE,
         },
-    })
+    });
+    join_fields(claude_plugin(), more)
+}
+
+/// Returns an object with the fields of both, in this order.
+fn join_fields(mut first: Value, mut second: Value) -> Value {
+    if let (Some(fields), Some(more)) = (first.as_object_mut(), second.as_object_mut()) {
+        fields.append(more);
+    }
+    first
 }
 
 /// Codex starts the server in the folder of the plugin, and passes only the variables named.
@@ -183,17 +185,8 @@ fn npm_package(client: &str, keyword: &str) -> Value {
 
 /// The manifest of Agent Plugins 1.0.0, which allows no other fields.
 pub(super) fn agent_plugin_plugin() -> Value {
-    json!({
-        "$schema": "https://agent-plugins.org/schemas/1.0.0/plugin.schema.json",
-        "name": NAME,
-        "version": VERSION,
-        "description": DESCRIPTION,
-        "author": { "name": author() },
-        "homepage": HOMEPAGE,
-        "repository": REPOSITORY,
-        "license": LICENSE,
-        "keywords": ["history", "sessions", "search", "mcp"],
-    })
+    let schema = "https://agent-plugins.org/schemas/1.0.0/plugin.schema.json";
+    join_fields(json!({ "$schema": schema }), claude_plugin())
 }
 
 pub(super) fn agent_plugin_mcp() -> Value {

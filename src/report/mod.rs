@@ -5,26 +5,27 @@
 //! conversations are compressed. If they are too large for one file, the older ones are in files next
 //! to it, which it links.
 
-mod cells;
 mod data;
-mod plain;
 mod talks;
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::io::{Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
 use schemas::ToolError;
 use schemas::price::PriceTable;
+use schemas::tool::OneOrMany;
 use schemas::tool::analyze::AnalyzeArgs;
 use schemas::tool::list::Session;
-use schemas::tool::stats::GroupKey;
+use schemas::tool::stats::{Group, GroupKey, StatsArgs};
 
 use self::data::{ReportData, TITLE, VolumeData};
 use self::talks::{HourCount, RecentEdit, SessionTalk, TalkReader};
 use crate::files::outfile::{self, WriteOutcome, file_error};
-use crate::page::{FrozenDocument, FrozenView, PackedTalk};
-use tools::{Call, SessionSelection, Tools};
+use crate::page::{FrozenDocument, FrozenView, PackedTalk, escape_html};
+use base::numbers::{count_of, format_dollars};
+use tools::{Call, Extent, SessionSelection, Tools};
 
 /// Maximum size of the conversations in one file, in bytes. Browsers open a file of this size in
 /// about a second.
@@ -76,7 +77,7 @@ impl SessionsReport {
             },
             call,
         )?;
-        let cells = |keys: &[GroupKey]| cells::read_cells(tools, selection, keys, call);
+        let cells = |keys: &[GroupKey]| read_cells(tools, selection, keys, call);
 
         let mut report = Self {
             data: ReportData {
@@ -178,7 +179,7 @@ impl SessionsReport {
     }
 
     fn render_first(&self, talks: &[PackedTalk]) -> Result<String, ToolError> {
-        let plain = plain::describe_report(&self.data);
+        let plain = describe_report(&self.data);
         let view = FrozenView::Report;
         FrozenDocument { view, title: TITLE, data: &self.data, talks, plain: &plain }.render()
     }
@@ -196,7 +197,7 @@ impl SessionsReport {
             home,
             sessions: data.sessions.iter().filter(is_here).collect(),
         };
-        let plain = plain::describe_volume();
+        let plain = describe_volume();
         let view = FrozenView::Report;
         FrozenDocument { view, title: TITLE, data: &volume, talks, plain: &plain }.render()
     }
@@ -239,6 +240,60 @@ fn is_report(path: &Path) -> bool {
     let read = outfile::open_regular(path).and_then(|file| file.take(2048).read_to_end(&mut head));
     let tag = FrozenView::Report.generator_tag();
     read.is_ok() && String::from_utf8_lossy(&head).contains(tag)
+}
+
+/// Returns the groups of the selected sessions by these keys.
+fn read_cells(
+    tools: &Tools,
+    selection: &SessionSelection,
+    keys: &[GroupKey],
+    call: &Call<'_>,
+) -> Result<Vec<Group>, ToolError> {
+    let args = StatsArgs {
+        group_by: OneOrMany::Many(keys.to_vec()),
+        provider: selection.provider,
+        project: selection.project.clone(),
+        since: selection.since.clone(),
+        until: selection.until.clone(),
+        ..StatsArgs::default()
+    };
+    let mut groups = tools.count_sessions(&args, Extent::Cells, call)?.data.into_value().groups;
+    for group in &mut groups {
+        // The title is in the row of the session, and a cell is too small for a trend.
+        group.title = None;
+        group.trend = Vec::new();
+        group.models = Vec::new();
+    }
+    Ok(groups)
+}
+
+/// Returns the list of the sessions.
+fn describe_report(data: &ReportData) -> String {
+    let mut out = format!(
+        "<main>\n<h1>{TITLE}</h1>\n<p>Generated {} by sessions {}. The charts and the \
+         conversations need JavaScript.</p>\n<ul>\n",
+        data.generated_at, data.version
+    );
+    for session in &data.sessions {
+        let title = session.title.as_deref().unwrap_or(&session.session_id);
+        let mut facts = vec![session.provider.to_string()];
+        facts.extend(session.project.clone());
+        facts.extend(
+            session.started_at.as_deref().and_then(|time| time.get(..10)).map(str::to_owned),
+        );
+        facts.extend(session.counts.map(|counts| count_of(counts.turns, "turn")));
+        let cost = session.tokens.as_ref().and_then(|tokens| tokens.cost_usd);
+        facts.extend(cost.map(format_dollars));
+        let facts = escape_html(&facts.join(" · "));
+        let _ = writeln!(out, "<li>{} <span class=\"dim\">{facts}</span></li>", escape_html(title));
+    }
+    out.push_str("</ul>\n</main>\n");
+    out
+}
+
+/// Returns what a file with further conversations shows.
+fn describe_volume() -> String {
+    format!("<main>\n<h1>{TITLE}</h1>\n<p>These conversations need JavaScript.</p>\n</main>\n")
 }
 
 #[cfg(test)]

@@ -2,21 +2,20 @@
 
 use std::io;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, channel};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 
 use ratatui::crossterm::event::{Event, KeyEvent, KeyEventKind, MouseButton, MouseEventKind};
 use schemas::{Provider, Timestamp, ToolError};
 
 use super::actions::{MarkdownExport, SessionAction};
-use super::answers::{AnswerSender, WorkerAnswer};
 use super::latest::LatestWorker;
 use super::loader::{LoadExtent, LoadRequest, read_conversation, start_loader};
-use super::picker::{FinderRequest, Picker, PickerEffect, start_finder};
+use super::picker::{FinderAnswer, FinderRequest, Picker, PickerEffect, start_finder};
 use super::popup::Popup;
 use super::reader::{Reader, ReaderEffect};
 use super::setup::{EnterAction, ScreenEnd, ScreenRefresh, ScreenSetup};
-use super::terminal::Screen;
+use super::terminal::{Screen, ScreenWaker};
 use super::theme::Theme;
 use crate::output::conversation_blocks::Conversation;
 use tools::{Call, Tools};
@@ -43,7 +42,8 @@ pub(crate) fn run_picker(setup: &ScreenSetup) -> io::Result<ScreenEnd> {
     let mut app = App::new(setup, screen)?;
     let providers = known_providers(setup.tools);
     let theme = Theme::new(setup.has_color);
-    let (zone, project) = (setup.zone.clone(), setup.project.clone());
+    let zone = setup.zone.clone();
+    let project = setup.project.clone();
     app.picker = Some(Picker::new(theme, zone, setup.enter, project, providers));
     app.run()
 }
@@ -445,5 +445,35 @@ impl<'a> App<'a> {
             }
         }
         Ok(None)
+    }
+}
+
+/// An answer of one of the threads.
+enum WorkerAnswer {
+    Found(FinderAnswer),
+    Read(LoadRequest, Result<Arc<Conversation>, ToolError>),
+    /// The logs were checked; the store has this generation now.
+    Refreshed(u64),
+}
+
+/// Passes the answers of a thread to the loop.
+struct AnswerSender {
+    send: Sender<WorkerAnswer>,
+    waker: ScreenWaker,
+}
+
+impl AnswerSender {
+    /// Creates the sender for a thread that works for `screen`.
+    ///
+    /// # Errors
+    /// Fails if the system has no file handle left.
+    fn new(send: Sender<WorkerAnswer>, screen: &Screen) -> io::Result<Self> {
+        Ok(Self { send, waker: screen.waker()? })
+    }
+
+    /// Passes an answer to the loop, and ends its wait. The screen may have ended meanwhile.
+    fn deliver(&self, answer: WorkerAnswer) {
+        let _ = self.send.send(answer);
+        self.waker.wake();
     }
 }

@@ -124,8 +124,8 @@ impl ConversationFormat<'_> {
         out.push(Line::default());
         let time = block.timestamp.as_deref().map(|time| format_time(time, self.zone));
         let time = time.unwrap_or_default();
-        let room = self.width.saturating_sub(INDENT);
-        for (row, line) in wrap_lines(text, room).into_iter().enumerate() {
+        let width = self.width.saturating_sub(INDENT);
+        for (row, line) in wrap_lines(text, width).into_iter().enumerate() {
             let sign = if row == 0 { "❯ " } else { "  " };
             let mut spans = vec![Span::styled(sign, self.theme.style(PROMPT))];
             spans.extend(self.mark(&line, self.theme.style(STRONG)));
@@ -191,9 +191,9 @@ impl ConversationFormat<'_> {
     fn call_line(&self, call: &CallEntry) -> Line<'static> {
         let style = if call.status == CallStatus::Failed { FAILED } else { DIM };
         let remarks = Line::styled(call.remarks.join(", "), self.theme.style(style));
-        let room = self.width.saturating_sub(INDENT + remarks.width() + 1).min(MAX_CALL_CELLS);
+        let width = self.width.saturating_sub(INDENT + remarks.width() + 1).min(MAX_CALL_CELLS);
         let mut line = vec![(PLAIN, " ".repeat(INDENT))];
-        line.extend(call.line(room));
+        line.extend(call.line(width));
         justify(Line::from(self.mark_texts(&line)), remarks, self.width)
     }
 

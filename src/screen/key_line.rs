@@ -14,7 +14,7 @@ pub(super) fn key_line(
     theme: Theme,
 ) -> Line<'static> {
     let place = Line::styled(place.to_owned(), theme.style(DIM));
-    let mut room = width.saturating_sub(place.width() + 1);
+    let mut rest = width.saturating_sub(place.width() + 1);
     let mut spans = Vec::new();
     for (key, meaning) in keys {
         let separator = if spans.is_empty() { "" } else { "  " };
@@ -24,10 +24,10 @@ pub(super) fn key_line(
             Span::styled(format!(" {meaning}"), theme.style(DIM)),
         ];
         let cells: usize = own.iter().map(Span::width).sum();
-        if cells > room {
+        if cells > rest {
             break;
         }
-        room -= cells;
+        rest -= cells;
         spans.extend(own);
     }
     justify(Line::from(spans), place, width)

@@ -6,11 +6,11 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 /// The thread that works on requests, seen from the thread that sends them.
 pub(super) struct LatestWorker<R> {
-    slot: Arc<Slot<R>>,
+    slot: Arc<RequestSlot<R>>,
 }
 
 /// The place of the newest request.
-struct Slot<R> {
+struct RequestSlot<R> {
     state: Mutex<SlotState<R>>,
     changed: Condvar,
     /// The number of requests so far. Work on an older one is cancelled.
@@ -32,7 +32,7 @@ impl<R: Send + 'static> LatestWorker<R> {
         name: &str,
         mut work: impl FnMut(R, &(dyn Fn() -> bool + Sync)) + Send + 'static,
     ) -> std::io::Result<Self> {
-        let slot = Arc::new(Slot {
+        let slot = Arc::new(RequestSlot {
             state: Mutex::new(SlotState { request: None, is_closed: false }),
             changed: Condvar::new(),
             newest: AtomicU64::new(0),
@@ -64,7 +64,7 @@ impl<R> Drop for LatestWorker<R> {
     }
 }
 
-impl<R> Slot<R> {
+impl<R> RequestSlot<R> {
     fn lock(&self) -> MutexGuard<'_, SlotState<R>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -5,10 +5,7 @@
 //! a screen (`conversation.rs`, `picker/row.rs`). The bytes go through the writer of `output`.
 
 mod actions;
-mod age;
-mod answers;
 mod app;
-mod clipboard;
 mod conversation_lines;
 mod facts;
 mod interrupt;

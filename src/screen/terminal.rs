@@ -13,6 +13,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use ratatui::Frame;
 use ratatui::Terminal;
 use ratatui::backend::CrosstermBackend;
@@ -26,7 +28,6 @@ use ratatui::crossterm::terminal::{
 use ratatui::crossterm::{cursor, execute};
 use ratatui::layout::Rect;
 
-use super::clipboard;
 use crate::output::screen_writer;
 
 /// True while a screen is shown.
@@ -113,7 +114,7 @@ impl Screen {
     /// Passes a text to the clipboard of the terminal.
     pub(super) fn copy_to_clipboard(&mut self, text: &str) -> io::Result<()> {
         let writer = self.terminal.backend_mut();
-        writer.write_all(clipboard::copy_sequence(text).as_bytes())?;
+        writer.write_all(copy_sequence(text).as_bytes())?;
         io::Write::flush(writer)
     }
 }
@@ -262,5 +263,23 @@ impl Drop for SignalFlags {
         for id in self.registered.drain(..) {
             signal_hook::low_level::unregister(id);
         }
+    }
+}
+
+/// Returns the sequence that asks the terminal to put `text` into the clipboard (OSC 52), over ssh as
+/// well. The text is encoded, so it cannot end the sequence.
+fn copy_sequence(text: &str) -> String {
+    format!("\u{1b}]52;c;{}\u{7}", STANDARD.encode(text))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_cannot_end_the_sequence() {
+        assert_eq!(copy_sequence("a-1"), "\u{1b}]52;c;YS0x\u{7}");
+        let sequence = copy_sequence("\u{7}\u{1b}[2J");
+        assert_eq!(sequence.matches(['\u{7}', '\u{1b}']).count(), 2);
     }
 }

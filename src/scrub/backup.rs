@@ -25,7 +25,7 @@ use super::log_file::{LogFile, check_database, hash_file};
 use crate::files::leftovers::create_temporary;
 use crate::files::open_files::OpenFiles;
 use crate::update::write_lock::take_write_lock;
-use base::files::open_for_reading;
+use base::files::{open_for_reading, private_dir_builder};
 use base::sanitize::clean_text;
 use store::{LOG_BACKUP_FOLDER, Store, StoreWriter, Verify};
 use tools::error::{store_error, unusable_path};
@@ -251,10 +251,7 @@ fn create_private_folder(dir: &Path) -> io::Result<()> {
     if fs::symlink_metadata(dir).is_ok_and(|found| found.is_dir()) {
         return Ok(());
     }
-    let mut builder = fs::DirBuilder::new();
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(dir)
+    private_dir_builder(false).create(dir)
 }
 
 fn create_private_file(path: &Path) -> io::Result<File> {
@@ -332,7 +329,8 @@ pub fn forget_backup(store: &Store, is_done: bool) -> Result<BackupData, ToolErr
         let folder = store.dir().join(LOG_BACKUP_FOLDER);
         fs::remove_dir_all(&folder).map_err(|error| unusable_path(&folder, error))?;
     }
-    let (restored, left_out) = (Vec::new(), Vec::new());
+    let restored = Vec::new();
+    let left_out = Vec::new();
     Ok(BackupData { action: BackupAction::Forget, is_done, backup, restored, left_out })
 }
 

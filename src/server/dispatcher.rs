@@ -115,7 +115,6 @@ impl CallDispatcher {
 
         debug.rate_limit_remaining = self.limiter.as_ref().map(Ratelimiter::available);
         let result = result.map(|mut answer| {
-            answer.warnings.extend(tool_call.rename_warning());
             debug.describe_answer(&answer.metadata);
             if self.options.metadata == MetadataLevel::Full {
                 answer.metadata = answer.metadata.with_debug(debug.clone());

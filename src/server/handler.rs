@@ -169,7 +169,7 @@ impl ServerHandler for Server {
     }
 
     fn get_tool(&self, name: &str) -> Option<Tool> {
-        let (spec, _) = self.served.find(name)?;
+        let spec = self.served.find(name)?;
         self.listed.iter().find(|tool| tool.name == spec.name).cloned()
     }
 

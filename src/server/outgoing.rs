@@ -68,7 +68,7 @@ impl DashdashResult {
                 result["dashdash"] = block;
             }
             Self::Tools => add_to_each(&mut result["tools"], "name", |name| {
-                find_servable_tool(name).map(|(spec, _)| dashdash::tool_block(spec))
+                find_servable_tool(name).map(dashdash::tool_block)
             }),
             Self::Resources => {
                 add_to_each(&mut result["resources"], "uri", resources::dashdash_block);

@@ -23,7 +23,7 @@ pub(super) fn list_tools(served: ServedTools, allows_labels: bool) -> Vec<Tool> 
 pub(super) fn input_schema(name: &str) -> &'static Value {
     static INPUTS: LazyLock<HashMap<&str, Value>> = LazyLock::new(|| {
         let names = ServedTools::servable_names().filter_map(find_servable_tool);
-        names.map(|(spec, _)| (spec.name, (spec.input)())).collect()
+        names.map(|spec| (spec.name, (spec.input)())).collect()
     });
     INPUTS.get(name).unwrap_or(&Value::Null)
 }

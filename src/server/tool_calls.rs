@@ -1,10 +1,10 @@
 //! A call of a tool, and the table of the functions that answer the calls of each tool.
 
 use schemas::ToolError;
-use schemas::envelope::{JsonAnswer, Severity, Warning, WarningCode};
+use schemas::envelope::JsonAnswer;
 use schemas::tool::{
-    ServedTools, TOOLS, ToolAlias, ToolSpec, analyze, details, event, find, label, list, memory,
-    metadata, query, search, stats,
+    ServedTools, TOOLS, ToolSpec, analyze, details, event, find, label, list, memory, metadata,
+    query, search, stats,
 };
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -36,21 +36,19 @@ pub(super) struct ToolCall {
     pub(super) spec: &'static ToolSpec,
     function: AnswerFunction,
     pub(super) arguments: Value,
-    /// The earlier name by which the client called the tool, if it used one.
-    alias: Option<ToolAlias>,
 }
 
 impl ToolCall {
-    /// Creates a call of the served tool with this name or earlier name; `None` if there is none.
+    /// Creates a call of the served tool with this name; `None` if there is none.
     pub(super) fn new(
         id: String,
         served: ServedTools,
         name: &str,
         arguments: Value,
     ) -> Option<Self> {
-        let (found, alias) = served.find(name)?;
+        let found = served.find(name)?;
         let (spec, function) = FUNCTIONS.iter().find(|(spec, _)| spec.name == found.name)?;
-        Some(Self { id, spec, function: *function, arguments, alias })
+        Some(Self { id, spec, function: *function, arguments })
     }
 
     /// Runs the tool.
@@ -77,16 +75,6 @@ impl ToolCall {
         let mut key = format!("{} ", self.spec.name);
         write_sorted(&self.arguments, &mut key);
         key
-    }
-
-    /// Returns a warning if the tool was called by an earlier name.
-    pub(super) fn rename_warning(&self) -> Option<Warning> {
-        let ToolAlias { name, sunset } = self.alias?;
-        let message = format!(
-            "{name} was renamed to {}; the old name may stop working on {sunset}",
-            self.spec.name
-        );
-        Some(Warning::new(WarningCode::ToolRenamed, Severity::Warning, message))
     }
 }
 
@@ -124,15 +112,10 @@ mod tests {
 
     use super::*;
 
-    fn call_with(arguments: Value, alias: Option<ToolAlias>) -> ToolCall {
-        let served = ServedTools::ALL;
-        let call =
-            ToolCall::new("1".to_owned(), served, "list_sessions", arguments).expect("a tool");
-        ToolCall { alias, ..call }
-    }
-
     fn key(arguments: Value) -> String {
-        call_with(arguments, None).cache_key()
+        let id = "1".to_owned();
+        let call = ToolCall::new(id, ServedTools::ALL, "list_sessions", arguments);
+        call.expect("a tool").cache_key()
     }
 
     #[test]
@@ -150,15 +133,6 @@ mod tests {
             assert_eq!(error.code, ErrorCode::InvalidArgument, "{}: {error}", spec.name);
             assert!(error.message.contains(spec.name), "{}: {error}", spec.name);
         }
-    }
-
-    #[test]
-    fn an_answer_to_an_earlier_name_says_so() {
-        assert_eq!(call_with(json!({}), None).rename_warning(), None);
-        let alias = ToolAlias { name: "grep_sessions", sunset: "2027-06-01" };
-        let warning = call_with(json!({}), Some(alias)).rename_warning().expect("a warning");
-        assert_eq!(warning.code, WarningCode::ToolRenamed);
-        assert!(warning.message.contains("2027-06-01"), "{}", warning.message);
     }
 
     #[test]

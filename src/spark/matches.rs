@@ -16,7 +16,7 @@ use super::pruning::{CandidateObject, collect_objects, find_candidates, scanned_
 use super::relation::{read_files, select};
 use super::windows::{SearchWindow, split_windows};
 use crate::lake::LakeCatalog;
-use search::{Clause, Query, QueryPattern, SearchError, SearchRequest, search, selected_sessions};
+use search::{Clause, Query, QueryPattern, SearchError, SearchRequest, matching_sessions, search};
 use store::Snapshot;
 use tools::error::{search_error, store_error};
 use tools::{Examined, NeededMatches, RowTotal};
@@ -119,7 +119,7 @@ impl SparkEngine {
             let description = "the whole lake searched".to_owned();
             return Ok(Examined { description, matched: None });
         }
-        let wanted = selected_sessions(snapshot, request);
+        let wanted = matching_sessions(snapshot, request);
         let objects = collect_objects(&catalog, self.folder(), snapshot, wanted.as_ref());
         let mut sessions = distinct_sessions(objects.iter());
         let selected = sessions.len();

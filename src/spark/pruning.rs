@@ -9,7 +9,7 @@ use jiff::civil::Date;
 
 use crate::lake::{JoinedEvents, LakeCatalog, LakeEvents};
 use base::parallel::in_parallel;
-use search::{IndexFilter, SearchRequest, selected_sessions};
+use search::{IndexFilter, SearchRequest, matching_sessions};
 use store::{Snapshot, StoreError, open_lake_index};
 
 /// Objects whose indexes a thread reads at a time.
@@ -45,7 +45,7 @@ pub(super) fn find_candidates(
     snapshot: &Snapshot,
     request: &SearchRequest<'_>,
 ) -> Vec<CandidateObject> {
-    let selected = select_objects(catalog, snapshot, selected_sessions(snapshot, request).as_ref());
+    let selected = select_objects(catalog, snapshot, matching_sessions(snapshot, request).as_ref());
     let filter = IndexFilter::new(request);
     let mut single = Vec::new();
     let mut joined: BTreeMap<usize, Vec<SelectedObject<'_>>> = BTreeMap::new();

@@ -15,7 +15,7 @@ const SYMBOLS: &str = "=<>!+-*/%~&|^:?(),.[]{};";
 
 /// A token, without its quotes.
 #[derive(Debug, PartialEq, Eq)]
-enum Token {
+enum SqlToken {
     /// A name, a keyword or a number; in lower case.
     Word(String),
     /// A text in single quotes or a raw one.
@@ -30,17 +30,17 @@ pub(super) fn check_statement(sql: &str) -> Result<(), ToolError> {
     let tokens = Lexer::new(sql).split().map_err(|part| refuse_part(&part))?;
     for (at, token) in tokens.iter().enumerate() {
         let next = tokens.get(at + 1);
-        let is_call = next == Some(&Token::Symbol('('));
+        let is_call = next == Some(&SqlToken::Symbol('('));
         match token {
-            Token::Word(name) | Token::Quoted(name)
+            SqlToken::Word(name) | SqlToken::Quoted(name)
                 if is_call && REFUSED_CALLS.contains(&name.as_str()) =>
             {
                 return Err(refuse_call(name));
             }
-            Token::Word(name) if name == "using" && !is_call => {
+            SqlToken::Word(name) if name == "using" && !is_call => {
                 return Err(refuse_call("a script with USING"));
             }
-            Token::Word(_) | Token::Quoted(_) | Token::Text | Token::Symbol(_) => {}
+            SqlToken::Word(_) | SqlToken::Quoted(_) | SqlToken::Text | SqlToken::Symbol(_) => {}
         }
     }
     Ok(())
@@ -63,7 +63,7 @@ fn refuse_part(part: &str) -> ToolError {
 /// Splits a statement into tokens. The errors name the part that is not accepted.
 struct Lexer<'s> {
     rest: &'s str,
-    tokens: Vec<Token>,
+    tokens: Vec<SqlToken>,
 }
 
 impl<'s> Lexer<'s> {
@@ -71,7 +71,7 @@ impl<'s> Lexer<'s> {
         Self { rest: sql, tokens: Vec::new() }
     }
 
-    fn split(mut self) -> Result<Vec<Token>, String> {
+    fn split(mut self) -> Result<Vec<SqlToken>, String> {
         while let Some(letter) = self.rest.chars().next() {
             if self.rest.starts_with("--") {
                 self.skip_line_comment()?;
@@ -85,15 +85,15 @@ impl<'s> Lexer<'s> {
                 self.take_word()?;
             } else if letter == '\'' {
                 self.take_quoted('\'')?;
-                self.tokens.push(Token::Text);
+                self.tokens.push(SqlToken::Text);
             } else if letter == '"' {
                 let name = self.take_quoted('"')?.to_lowercase();
-                self.tokens.push(Token::Quoted(name));
+                self.tokens.push(SqlToken::Quoted(name));
             } else if letter == '`' {
                 let name = self.take_name()?;
-                self.tokens.push(Token::Word(name));
+                self.tokens.push(SqlToken::Word(name));
             } else if SYMBOLS.contains(letter) {
-                self.tokens.push(Token::Symbol(letter));
+                self.tokens.push(SqlToken::Symbol(letter));
                 self.rest = &self.rest[1..];
             } else {
                 let shown = letter.escape_debug();
@@ -142,7 +142,7 @@ impl<'s> Lexer<'s> {
         }
         let quote = rest.chars().next().filter(|next| matches!(next, '\'' | '"'));
         let Some(quote) = quote.filter(|_| word.ends_with('r')) else {
-            self.tokens.push(Token::Word(word));
+            self.tokens.push(SqlToken::Word(word));
             return Ok(());
         };
         // After a number such as 1e+5, r begins a raw text.
@@ -153,7 +153,7 @@ impl<'s> Lexer<'s> {
             return Err("an unterminated string".to_owned());
         };
         self.rest = &rest[end + 2..];
-        self.tokens.push(Token::Text);
+        self.tokens.push(SqlToken::Text);
         Ok(())
     }
 

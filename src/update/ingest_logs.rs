@@ -23,7 +23,6 @@ use super::unchanged_logs::scan_logs;
 use super::write_lock::take_write_lock;
 use crate::config::environment::{absent_roots, known_roots};
 use crate::config::user_settings::KeepRule;
-use base::parallel::free_later;
 use store::{ArchiveRules, MaskedAgain, RowsToMask, Store, StoreWriter, Verify};
 use tools::error::{store_error, unusable_path};
 use tools::reply::store_warnings::describe_lost_logs;
@@ -219,7 +218,6 @@ fn prepare_ingest(
             scan.find_unchanged(&found, &writer, &facts, &rules, rules_version(redactor))
     {
         let files = found.files.len();
-        free_later((scan, found));
         let segments_with_rows = writer.snapshot_before().segments_with_rows();
         tracing::debug!(files, segments_with_rows, "no log changed");
         return Ok(PreparedIngest {

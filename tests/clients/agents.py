@@ -227,21 +227,5 @@ def compare_schemas(agent, tools):
         yield f"{file} is out of date: UPDATE_GOLDEN=1 writes it"
 
 
-def main():
-    if len(sys.argv) < 3:
-        print(__doc__)
-        return 2
-    programs = pathlib.Path(sys.argv[2]).resolve()
-    wanted = sys.argv[3:]
-    failures = []
-    with place.samples(sys.argv[1]) as site:
-        for agent in AGENTS:
-            if not wanted or agent.name in wanted:
-                failures += [f"{agent.name}: {what}" for what in check(agent, site, programs)]
-    for failure in failures:
-        print(failure)
-    return 1 if failures else 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(place.main(__doc__, AGENTS, check, lambda agent: agent.name))

@@ -5,6 +5,7 @@ import os
 import pathlib
 import re
 import subprocess
+import sys
 import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -55,3 +56,20 @@ def samples(binary):
         place = Place(binary, pathlib.Path(folder))
         place.run("ingest", "--quiet", str(SAMPLES))
         yield place
+
+
+def main(usage, clients, check, name_of):
+    """Checks all clients, or those that the command line names. Prints what is wrong, and returns the exit code."""
+    if len(sys.argv) < 3:
+        print(usage)
+        return 2
+    programs = pathlib.Path(sys.argv[2]).resolve()
+    wanted = sys.argv[3:]
+    failures = []
+    with samples(sys.argv[1]) as site:
+        for client in clients:
+            if not wanted or client.name in wanted:
+                failures += [f"{name_of(client)}: {what}" for what in check(client, site, programs)]
+    for failure in failures:
+        print(failure)
+    return 1 if failures else 0

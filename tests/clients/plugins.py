@@ -190,22 +190,5 @@ def check_reader(conversation, site, prefix, own_tools):
         yield f"the reader is offered {sorted(offered ^ wanted)} more or less than it should"
 
 
-def main():
-    if len(sys.argv) < 3:
-        print(__doc__)
-        return 2
-    programs = pathlib.Path(sys.argv[2]).resolve()
-    wanted = sys.argv[3:]
-    failures = []
-    with place.samples(sys.argv[1]) as site:
-        for client in CLIENTS:
-            if not wanted or client.name in wanted:
-                kind = type(client).__name__
-                failures += [f"{kind}: {what}" for what in check(client, site, programs)]
-    for failure in failures:
-        print(failure)
-    return 1 if failures else 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(place.main(__doc__, CLIENTS, check, lambda client: type(client).__name__))

@@ -13,8 +13,8 @@ use std::time::Instant;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::env::{Ran, Random, Running, TestEnv, samples};
-use crate::lake::{KILLS, ingest_log, kill_within, laptop, machine, push};
+use crate::env::{Cli, Ran, Random, Running, TestEnv, samples};
+use crate::lake::{KILLS, ingest_log, laptop, machine, push};
 use crate::lake_compact::{check_joined, compact, joined_files, pushed_files};
 use crate::left_out::report_left_out;
 use crate::rounds::rounds;
@@ -266,7 +266,7 @@ fn a_compaction_of_a_bucket_is_killed_continued_and_writes_what_a_folder_gets() 
         run(&env, s3.port, &["push", &lake]);
         let compact_bucket = |port| command(&env, port, &["lake", "compact", &lake]);
         for _ in 0..3 {
-            kill_within(compact_bucket(proxy), 2 * whole, &mut random);
+            Cli::from(compact_bucket(proxy)).kill_within(2 * whole, &mut random);
             let copy = env.path("copy");
             s3.copy_lake(&lake, &copy);
             assert_eq!(pushed_files(&copy), pushed);

@@ -41,10 +41,6 @@ fn write_log(env: &TestEnv, name: &str, time: &str) {
         .write();
 }
 
-fn append(env: &TestEnv, name: &str, time: &str, text: &str) {
-    env.append_prompt(format!("logs/{name}.jsonl"), time, text);
-}
-
 /// A store with a session of January and one of now.
 fn store_of_two() -> TestEnv {
     let env = TestEnv::new();
@@ -132,8 +128,8 @@ fn a_log_that_is_read_again_brings_nothing_back() {
     assert_eq!(env.ingest("logs")["files_rewritten"], 2);
     assert!(!has(&env, "outputold") && !has(&env, "thoughtold") && has(&env, "promptold"));
     // What is added later is kept.
-    append(&env, "old", OLD_TIME, "A late promptold");
-    append(&env, "old", &now(), "An addition");
+    env.append_prompt("logs/old.jsonl", OLD_TIME, "A late promptold");
+    env.append_prompt("logs/old.jsonl", &now(), "An addition");
     env.ingest("logs");
     assert!(!has(&env, "outputold"));
     env.run(["search", "addition"]).ok();
@@ -166,7 +162,7 @@ fn a_log_that_another_decoder_reads_again_brings_nothing_back() {
     }
     assert!(self::texts(&env, "new").iter().any(|text| text.starts_with("outputnew")));
     // What is added later is kept.
-    append(&env, "old", &now(), "An addition");
+    env.append_prompt("logs/old.jsonl", &now(), "An addition");
     env.ingest("logs");
     assert!(!has(&env, "outputold"));
     env.run(["search", "addition"]).ok();

@@ -1,7 +1,6 @@
 //! Killed at any instant and run again, an ingest ends with the content of an undisturbed one.
 
-use std::process::Stdio;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use serde_json::json;
 
@@ -30,14 +29,9 @@ fn killed_runs(paths: &[String], kills: usize, seed: u64) {
     let mut rounds = 0;
     while killed < kills {
         rounds += 1;
-        let mut child = env.command().args(&args).stdout(Stdio::null()).spawn().expect("spawns");
-        let after = Duration::from_micros(random.below(whole.as_micros() as usize + 1) as u64);
-        std::thread::sleep(after);
-        let ended = child.try_wait().expect("waits").is_some();
-        let _ = child.kill();
-        let _ = child.wait();
-        killed += usize::from(!ended);
-        if ended || rounds % 5 == 0 {
+        let is_killed = env.cli(&args).kill_within(whole, &mut random);
+        killed += usize::from(is_killed);
+        if !is_killed || rounds % 5 == 0 {
             env.run(&args).ok();
             compare(&want, &content(&env), killed);
             env = TestEnv::new();

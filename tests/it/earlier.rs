@@ -1,7 +1,6 @@
 //! Logs that are cut or begun again: what was ingested of them stays as an earlier version of the
 //! session, counts once, and goes with the session.
 
-use std::process::Stdio;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -256,12 +255,8 @@ fn a_log_that_was_rewritten_survives_kills() {
         most = most.max(numbers.end as u64);
         env.write(log(), text(numbers));
         for _ in 0..3 {
-            let mut command = env.command();
-            let ingest = command.args(["ingest", "--quiet", &logs]).stdout(Stdio::null());
-            let mut child = ingest.spawn().expect("spawns");
-            std::thread::sleep(Duration::from_micros(random.below(1_500_000) as u64));
-            let _ = child.kill();
-            let _ = child.wait();
+            let ingest = env.cli(["ingest", "--quiet", &logs]);
+            ingest.kill_within(Duration::from_millis(1500), &mut random);
             let counted = prompts();
             let is_once = counted.first() == counted.last();
             assert!(is_once && (700..=most).contains(&counted[0]), "{counted:?}");

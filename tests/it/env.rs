@@ -16,6 +16,7 @@ use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, SystemTime};
 
 use serde_json::{Value, json};
 
@@ -89,7 +90,7 @@ impl TestEnv {
 
     /// A command with arguments, to which input and variables can be added.
     pub(crate) fn cli(&self, args: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Cli {
-        Cli { command: self.command(), stdin: None }.args(args)
+        Cli::from(self.command()).args(args)
     }
 
     #[must_use = "check the exit code"]
@@ -255,6 +256,18 @@ impl Cli {
         Running(self.command.spawn().expect("starts"))
     }
 
+    /// Starts the command and kills it after this time. Returns whether it was running until then.
+    pub(crate) fn kill_after(self, time: Duration) -> bool {
+        let mut running = self.start();
+        std::thread::sleep(time);
+        running.0.try_wait().expect("waits").is_none()
+    }
+
+    /// Starts the command and kills it at an instant within `whole`. Returns whether it was killed.
+    pub(crate) fn kill_within(self, whole: Duration, random: &mut Random) -> bool {
+        self.kill_after(Duration::from_micros(random.below(whole.as_micros() as usize) as u64))
+    }
+
     pub(crate) fn run(self) -> Ran {
         let Self { mut command, stdin } = self;
         let Some(input) = stdin else { return Ran::of(&mut command) };
@@ -263,6 +276,12 @@ impl Cli {
         // A command that does not need its input need not read all of it.
         let _ = child.stdin.take().expect("stdin").write_all(&input);
         Ran::new(&command, child.wait_with_output().expect("ends"))
+    }
+}
+
+impl From<Command> for Cli {
+    fn from(command: Command) -> Self {
+        Self { command, stdin: None }
     }
 }
 
@@ -463,6 +482,13 @@ pub(crate) fn real_logs() -> Option<PathBuf> {
             None
         }
     }
+}
+
+/// Gives a file a time at which no agent writes any more.
+pub(crate) fn make_old(path: &Path) {
+    let file = fs::File::options().write(true).open(path).expect("opens");
+    let hour = Duration::from_secs(3600);
+    file.set_modified(SystemTime::now() - hour).expect("sets the time");
 }
 
 /// A seeded generator of numbers: tests draw at random and fail alike twice.

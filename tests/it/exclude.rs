@@ -26,10 +26,6 @@ fn with_two_logs() -> TestEnv {
 
 const ACME: &str = "logs/acme.jsonl";
 
-fn append(env: &TestEnv, log: &str, text: &str) {
-    env.append_prompt(log, "2026-11-01T11:00:00Z", text);
-}
-
 fn exclude(env: &TestEnv, patterns: &str) {
     env.write_settings(format!("[ingest]\nexclude = [{patterns}]\n"));
 }
@@ -44,7 +40,7 @@ fn an_excluded_project_is_left_out_until_the_pattern_goes() {
     env.run(["search", "invoices"]).fails(1);
 
     // The log is not decoded again, even when it grows.
-    append(&env, ACME, "More invoices");
+    env.append_prompt(ACME, "2026-11-01T11:00:00Z", "More invoices");
     env.ingest("logs").has(json!({"files_excluded": 1, "lines": 0}));
     env.json(["status"]).has(json!({"pending": 0}));
 
@@ -75,7 +71,7 @@ fn sessions_ingested_before_an_exclude_are_offered_to_forget() {
     write_log(&env, "acme", "/home/mira/clients/acme", "invoices");
     env.ingest("logs");
     exclude(&env, "'~/../mira/clients', '/home/*/clients'");
-    append(&env, ACME, "More invoices");
+    env.append_prompt(ACME, "2026-11-01T11:00:00Z", "More invoices");
     env.ingest("logs")["notices"][0].shows(["1 excluded session is", "forget --excluded"]);
     // It is not read further.
     env.run(["search", "\"More invoices\""]).fails(1);
@@ -102,7 +98,7 @@ fn a_hidden_project_is_gone_and_stays_out() {
     let settings = env.read(SETTINGS);
     assert!(settings.starts_with("# mine\n"));
     settings.shows("exclude = [\"acme\"]");
-    append(&env, "logs/secret.jsonl", "The lamp is whole");
+    env.append_prompt("logs/secret.jsonl", "2026-11-01T11:00:00Z", "The lamp is whole");
     write_log(&env, "next", "/home/mira/clients/acme", "hinge");
     env.ingest("logs");
     assert_eq!(env.session_ids(), ["open"], "logs that grow or come later stay out");

@@ -26,10 +26,6 @@ fn write_log(log: Log, texts: &[&str]) {
     log.events(events).write();
 }
 
-fn append(env: &TestEnv, name: &str, text: &str) {
-    env.append_prompt(format!("logs/{name}.jsonl"), "2026-11-02T09:00:00Z", text);
-}
-
 /// True if a file has the word in its bytes, or in a cell if it is Parquet. Case does not matter.
 fn file_has(path: &Path, word: &str) -> bool {
     let bytes = fs::read(path).expect("reads");
@@ -84,8 +80,8 @@ fn store_with_secret() -> TestEnv {
     let texts = ["The zebrafinch invoice", "Zebrafinch paid", "Again zebrafinch"];
     write_log(env.log("secret").cwd("/home/mira/clients/acme"), &texts);
     env.ingest("logs");
-    append(&env, "early", "More lights");
-    append(&env, "secret", "A late zebrafinch");
+    env.append_prompt("logs/early.jsonl", "2026-11-02T09:00:00Z", "More lights");
+    env.append_prompt("logs/secret.jsonl", "2026-11-02T09:00:00Z", "A late zebrafinch");
     write_log(env.log("later").cwd("/home/mira/code/pier"), &["Pier", "Built"]);
     env.ingest("logs");
     env.run(["label", "secret", "--add", "zebrafinch-label"]).ok();
@@ -170,7 +166,7 @@ fn a_forgotten_log_is_not_read_again_until_undone() {
     let env = store_with_secret();
     env.run(["forget", "secret", "--yes"]).ok();
     env.ingest("logs").has(json!({"files_excluded": 1}));
-    append(&env, "secret", "Another zebrafinch");
+    env.append_prompt("logs/secret.jsonl", "2026-11-02T09:00:00Z", "Another zebrafinch");
     env.ingest("logs").has(json!({"lines": 0}));
     // A copy of the log elsewhere is the same log.
     env.write("logs/moved/renamed.jsonl", env.read("logs/secret.jsonl"));

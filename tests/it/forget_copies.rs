@@ -448,11 +448,8 @@ fn a_killed_forget_is_completed_by_the_same_command() {
     env.ingest("logs");
     let mut random = Random(9);
     for round in 0..KILLS {
-        let mut child =
-            env.command().args(["forget", "--yes", &session_id(1)]).spawn().expect("starts");
-        std::thread::sleep(Duration::from_millis(random.below(60) as u64));
-        let _ = child.kill();
-        child.wait().expect("ends");
+        let forget = env.cli(["forget", "--yes", &session_id(1)]);
+        forget.kill_within(Duration::from_millis(60), &mut random);
         // Whatever was done, nothing that was forgotten is read again.
         env.ingest("logs");
         let shown = env.run(["show", &session_id(1)]).code;

@@ -3,8 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use serde_json::{Value, json};
 
@@ -399,28 +398,6 @@ fn a_watching_pull_follows_the_lake() {
 /// (`SESSIONS_TEST_ROUNDS=500`).
 pub(crate) const KILLS: usize = 4;
 
-/// Runs a command of a machine, and kills it at an instant within `whole`. Returns whether it was killed.
-pub(crate) fn run_killed(
-    env: &TestEnv,
-    args: &[&str],
-    whole: Duration,
-    random: &mut Random,
-) -> bool {
-    let mut command = env.command();
-    command.args(args);
-    kill_within(command, whole, random)
-}
-
-/// Runs a command, and kills it at an instant within `whole`. Returns whether it was killed.
-pub(crate) fn kill_within(mut command: Command, whole: Duration, random: &mut Random) -> bool {
-    let mut child = command.stdout(Stdio::null()).spawn().expect("spawns");
-    std::thread::sleep(Duration::from_micros(random.below(whole.as_micros() as usize) as u64));
-    let is_killed = child.try_wait().expect("waits").is_none();
-    let _ = child.kill();
-    let _ = child.wait();
-    is_killed
-}
-
 #[test]
 fn a_killed_push_is_continued_and_readers_see_none_of_it() {
     let env = laptop("pier", "mira");
@@ -435,7 +412,7 @@ fn a_killed_push_is_continued_and_readers_see_none_of_it() {
     for number in 0..20 * kills {
         let lake = env.path(format!("lake{number}"));
         if killed == kills
-            || !run_killed(&env, &["push", &lake.to_string_lossy()], whole, &mut random)
+            || !env.cli(["push", &lake.to_string_lossy()]).kill_within(whole, &mut random)
         {
             continue;
         }
@@ -469,7 +446,7 @@ fn a_killed_pull_is_continued() {
     let kills = rounds(KILLS);
     for _ in 0..20 * kills {
         let server = machine("server", "team", "");
-        if killed < kills && run_killed(&server, &["pull", &place], whole, &mut random) {
+        if killed < kills && server.cli(["pull", &place]).kill_within(whole, &mut random) {
             killed += 1;
             server.run(["pull", &place]).ok();
             compare(&want, &content(&server), killed);

@@ -17,8 +17,7 @@ use crate::checks::{Checks, JsonChecks};
 use crate::crash::content;
 use crate::env::{Random, SETTINGS, TestEnv, copy_folder};
 use crate::lake::{
-    KILLS, content_objects, ingest_log, laptop, listing_of, machine, objects, pier_with, pull,
-    push, run_killed,
+    KILLS, content_objects, ingest_log, laptop, listing_of, machine, objects, pier_with, pull, push,
 };
 use crate::rounds::rounds;
 
@@ -335,7 +334,8 @@ fn a_killed_compaction_is_continued() {
     let mut random = Random(17);
     for lake in &lakes {
         for _ in 0..4 {
-            run_killed(&env, &["lake", "compact", &lake.to_string_lossy()], whole, &mut random);
+            let compact = env.cli(["lake", "compact", &lake.to_string_lossy()]);
+            compact.kill_within(whole, &mut random);
             assert_eq!(pushed_files(lake), pushed);
             check_joined(lake);
         }

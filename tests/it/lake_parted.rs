@@ -54,10 +54,7 @@ pub(crate) fn publisher(name: &str) -> TestEnv {
 }
 
 /// The prompts and answers that count, sorted.
-fn texts(env: &TestEnv) -> Vec<String> {
-    let sql = "SELECT text FROM events WHERE event_type IN ('user', 'message') AND NOT is_replay ORDER BY text";
-    env.texts(sql)
-}
+const TEXTS: &str = "SELECT text FROM events WHERE event_type IN ('user', 'message') AND NOT is_replay ORDER BY text";
 
 /// The same for these turns, each once.
 fn texts_of(turns: impl IntoIterator<Item = usize>) -> Vec<String> {
@@ -71,7 +68,7 @@ fn texts_of(turns: impl IntoIterator<Item = usize>) -> Vec<String> {
 
 /// Checks that a store has these turns, and counts each once.
 pub(crate) fn check_turns(env: &TestEnv, turns: &[usize], what: &str) {
-    assert_eq!(texts(env), texts_of(turns.iter().copied()), "{what}");
+    assert_eq!(env.texts(TEXTS), texts_of(turns.iter().copied()), "{what}");
     let sums =
         "SELECT sum(output_tokens), sum(user_messages), sum(turns), sum(messages) FROM sessions";
     let number = turns.len() as i64;
@@ -261,7 +258,7 @@ fn in_any_order_nothing_is_lost_and_everything_counts_once() {
                 }
                 _ => {
                     pull(&reader, &lake).has(json!({"problems": []}));
-                    let now: BTreeSet<String> = texts(&reader).into_iter().collect();
+                    let now: BTreeSet<String> = reader.texts(TEXTS).into_iter().collect();
                     assert!(seen.is_subset(&now), "{steps:?}: {seen:?} {now:?}");
                     seen = now;
                 }

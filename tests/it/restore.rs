@@ -98,7 +98,7 @@ fn a_home_whose_logs_were_deleted_comes_back_whole() {
 fn masked_logs_come_back_with_nothing_changed_but_secrets() {
     let env = home_with_samples(MASKED);
     let logs = restorable(&contents_below(&env.path("home")));
-    let before = texts(&env);
+    let before = env.rows(TEXTS);
     delete_logs(&env, &logs);
     env.ingest("home");
     env.run(["restore", "--all", "--lost"]).ok();
@@ -113,15 +113,12 @@ fn masked_logs_come_back_with_nothing_changed_but_secrets() {
     }
     assert!(masked > 0, "some sample has a secret");
     env.ingest("home").has(json!({"files_new": 0}));
-    assert_eq!(texts(&env), before);
+    assert_eq!(env.rows(TEXTS), before);
 }
 
 /// The events of all sessions, and which count. Their places in the logs change with the masks.
-fn texts(env: &TestEnv) -> Vec<Vec<Value>> {
-    let sql = "SELECT session_id, event_index, event_type, is_replay, input_tokens, hash(text) \
-        FROM events ORDER BY ALL";
-    env.rows(sql)
-}
+const TEXTS: &str = "SELECT session_id, event_index, event_type, is_replay, input_tokens, hash(text) \
+    FROM events ORDER BY ALL";
 
 /// Checks that a log equals another one but for placeholders of secrets.
 fn check_masked(log: &[u8], masked: &[u8], path: &Path) {
@@ -267,7 +264,7 @@ fn what_cannot_be_restored_says_why() {
 }
 
 /// The words in the archive, compressed or not.
-fn archive_has(env: &TestEnv, word: &str) -> bool {
+pub(crate) fn archive_has(env: &TestEnv, word: &str) -> bool {
     let store = env.store();
     ["archive.db", "archive.db-wal"].iter().any(|name| {
         let bytes = fs::read(store.join(name)).unwrap_or_default();
@@ -401,11 +398,7 @@ fn a_killed_ingest_loses_and_doubles_nothing_in_the_archive() {
     let mut random = Random(11);
     for _ in 0..rounds(20) {
         env.remove("store");
-        let args = ["ingest", "--quiet", "home"];
-        let mut child = env.command().args(args).stdout(Stdio::null()).spawn().expect("spawns");
-        std::thread::sleep(Duration::from_micros(random.below(whole.as_micros() as usize) as u64));
-        let _ = child.kill();
-        let _ = child.wait();
+        env.cli(["ingest", "--quiet", "home"]).kill_within(whole, &mut random);
         env.ingest("home");
         delete_logs(&env, &logs);
         env.run(["restore", "--all"]).ok();

@@ -3,13 +3,12 @@
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
 use std::time::{Duration, SystemTime};
 
 use serde_json::{Value, json};
 
 use crate::checks::{Checks, JsonChecks};
-use crate::env::{Random, TestEnv};
+use crate::env::{Random, TestEnv, make_old};
 use crate::lake::{machine, pull, push};
 use crate::log::claude_record;
 
@@ -17,13 +16,6 @@ pub(crate) const MASK: &str = "[REDACTED:github_token]";
 
 pub(crate) fn token() -> String {
     format!("ghp_{}", "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8")
-}
-
-/// Gives a file a time at which no agent writes any more.
-pub(crate) fn make_old(path: &Path) {
-    let file = File::options().write(true).open(path).expect("opens");
-    let hour = Duration::from_secs(3600);
-    file.set_modified(SystemTime::now() - hour).expect("sets the time");
 }
 
 /// Runs the command, which must not print the token, and returns its answer.
@@ -385,15 +377,8 @@ fn a_kill_leaves_the_old_log_or_the_new_one() {
         }
         env.ingest("logs");
         let before = content(&env);
-        let mut child = env
-            .command()
-            .args(["secrets", "--scrub", "--yes", "--no-refresh"])
-            .stdout(Stdio::null())
-            .spawn()
-            .expect("spawns");
-        std::thread::sleep(Duration::from_millis(100 + round * 30 + random.below(60) as u64));
-        let _ = child.kill();
-        let _ = child.wait();
+        let time = Duration::from_millis(100 + round * 30 + random.below(60) as u64);
+        env.cli(["secrets", "--scrub", "--yes", "--no-refresh"]).kill_after(time);
         for (log, text) in &logs {
             let now = env.read(log);
             if now != *text {

@@ -10,9 +10,9 @@ use rusqlite::types::Value as Cell;
 use serde_json::{Value, json};
 
 use crate::checks::{Checks as _, JsonChecks as _};
-use crate::env::{Random, TestEnv, samples};
+use crate::env::{Random, TestEnv, make_old, samples};
 use crate::restore::{DATABASES, rows_of};
-use crate::scrub::{MASK, content, make_old, scrub, token, walk};
+use crate::scrub::{MASK, content, scrub, token, walk};
 
 /// Copies a sample to its place, with the token in the texts of its sessions.
 fn write_database(env: &TestEnv, sample: &str, name: &str) -> PathBuf {
@@ -252,15 +252,8 @@ fn a_kill_leaves_the_old_database_or_the_new_one() {
         env.ingest("home");
         let (before, rows) = (content(&env), rows_of(&place));
         let masked = format!("{rows:?}").replace(&token(), MASK);
-        let mut child = env
-            .command()
-            .args(["secrets", "--scrub", "--yes", "--no-refresh"])
-            .stdout(Stdio::null())
-            .spawn()
-            .expect("spawns");
-        std::thread::sleep(Duration::from_millis(60 + round * 40 + random.below(60) as u64));
-        let _ = child.kill();
-        let _ = child.wait();
+        let time = Duration::from_millis(60 + round * 40 + random.below(60) as u64);
+        env.cli(["secrets", "--scrub", "--yes", "--no-refresh"]).kill_after(time);
         let now = rows_of(&place);
         if now != rows {
             assert_eq!(format!("{now:?}"), masked);

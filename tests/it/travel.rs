@@ -3,14 +3,17 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::Instant;
 
 use serde_json::{Value, json};
 
 use crate::checks::{Checks, JsonChecks};
-use crate::env::{Ran, Random, SETTINGS, TestEnv, contents_below, files_below, samples};
-use crate::lake::{KILLS, kill_within, machine, objects, pull, push, run_killed};
+use crate::env::{
+    Cli, Ran, Random, SETTINGS, TestEnv, contents_below, files_below, make_old, samples,
+};
+use crate::lake::{KILLS, machine, objects, pull, push};
 use crate::log::claude_record;
+use crate::restore::archive_has;
 use crate::rounds::rounds;
 
 /// The settings of a machine that publishes everything, with its logs.
@@ -110,12 +113,6 @@ fn sync(env: &TestEnv, lake: &Path) {
     env.cli(["ingest", "--quiet"]).env("PATH", tool_path(env)).run().ok();
     env.cli(["push", &lake.to_string_lossy()]).env("PATH", tool_path(env)).run().ok();
     env.run(["pull", &lake.to_string_lossy()]).ok();
-}
-
-/// Lets a log be one that no agent writes now.
-fn make_old(log: &Path) {
-    let before = SystemTime::now() - Duration::from_secs(3600);
-    fs::File::options().append(true).open(log).expect("opens").set_modified(before).expect("sets");
 }
 
 /// What counts in a store.
@@ -426,21 +423,6 @@ fn a_machine_that_keeps_no_logs_takes_none() {
     assert!(!b.path("store/archive.db").exists());
     set(&b, "'no'", "'masked'");
     pull(&b, &lake).has(json!({"imported": 0, "logs": 1}));
-}
-
-/// Whether some file of a store has a text, also in a compressed piece of the archive.
-fn archive_has(env: &TestEnv, text: &str) -> bool {
-    let path = env.path("store/archive.db");
-    if !path.exists() {
-        return false;
-    }
-    let archive = rusqlite::Connection::open(path).expect("opens");
-    let mut frames = archive.prepare("SELECT record FROM frames").expect("prepares");
-    let frames = frames.query_map([], |row| row.get::<_, Vec<u8>>(0)).expect("reads");
-    frames.map(|frame| frame.expect("a frame")).any(|frame| {
-        let unpacked = zstd::decode_all(&frame[16..frame.len() - 8]).expect("unpacks");
-        String::from_utf8_lossy(&unpacked).contains(text)
-    })
 }
 
 #[test]
@@ -907,18 +889,14 @@ fn a_killed_push_or_pull_brings_every_log_once() {
     let want = logs_in(&calm);
     let mut random = Random(17);
     let kills = rounds(KILLS);
-    let push_to = |lake: &Path| {
-        let mut push = a.command();
-        push.env("PATH", tool_path(&a)).args(["push", &lake.to_string_lossy()]);
-        push
-    };
+    let push_to = |lake: &Path| a.cli(["push", &lake.to_string_lossy()]).env("PATH", tool_path(&a));
     let start = Instant::now();
-    Ran::of(&mut push_to(&a.path("timed"))).ok();
+    push_to(&a.path("timed")).run().ok();
     let whole = start.elapsed();
     for number in 0..4 * kills {
         let lake = a.path(format!("lake{number}"));
-        kill_within(push_to(&lake), whole, &mut random);
-        Ran::of(&mut push_to(&lake)).ok();
+        push_to(&lake).kill_within(whole, &mut random);
+        push_to(&lake).run().ok();
         assert_eq!(logs_in(&lake), want);
     }
     let start = Instant::now();
@@ -927,12 +905,12 @@ fn a_killed_push_or_pull_brings_every_log_once() {
     for _ in 0..4 * kills {
         let b = laptop("dock");
         write_agents(&b);
-        run_killed(&b, &["pull", &place], whole, &mut random);
+        b.cli(["pull", &place]).kill_within(whole, &mut random);
         b.run(["pull", &place]).ok();
         let there = b.path("code/harbor");
         let mut resume = b.command();
         resume.current_dir(&there).env("PATH", tool_path(&b)).args(["resume", ID]);
-        kill_within(resume, whole, &mut random);
+        Cli::from(resume).kill_within(whole, &mut random);
         // The log may be written, and the session that was pulled removed, but the log not read yet.
         b.run(["ingest", "--quiet"]).ok();
         in_folder(&b, &there, &["resume", ID]).shows("--resume");

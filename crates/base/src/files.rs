@@ -1,7 +1,7 @@
 //! Opens files that other programs may have replaced: links are not followed, and no pipe is waited
 //! for.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io;
 use std::path::Path;
 
@@ -42,6 +42,15 @@ pub fn open_lock(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).create(true).truncate(false);
     open_regular(path, &mut options)
+}
+
+/// Returns a builder of folders that are for their owner only.
+pub fn private_dir_builder(is_recursive: bool) -> DirBuilder {
+    let mut builder = DirBuilder::new();
+    builder.recursive(is_recursive);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder
 }
 
 #[cfg(test)]

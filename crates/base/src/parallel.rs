@@ -10,13 +10,6 @@ pub fn core_count() -> usize {
     *CORES.get_or_init(|| std::thread::available_parallelism().map_or(1, usize::from))
 }
 
-/// Frees a large value in a thread, so that the caller need not wait. Neither does a process that ends
-/// meanwhile.
-pub fn free_later<T: Send + 'static>(value: T) {
-    // Without a thread, it is freed here.
-    let _ = std::thread::Builder::new().name("free".to_owned()).spawn(move || drop(value));
-}
-
 /// Runs `work` on up to `at_a_time` units per call, in parallel on all cores. The order of the
 /// results is unspecified.
 pub fn in_parallel<U: Sync, T: Send, E: Send>(

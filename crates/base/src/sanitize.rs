@@ -67,7 +67,8 @@ pub fn truncate_middle_for_json(text: &str, bytes: usize) -> (String, usize) {
         Some(blank) if blank <= MAX_WORD_BYTES => &tail[blank..],
         Some(_) | None => tail,
     };
-    let (head, tail) = (head.trim_end(), tail.trim_start());
+    let head = head.trim_end();
+    let tail = tail.trim_start();
     let omitted = text[head.len()..text.len() - tail.len()].chars().count();
     (format!("{head}{OMISSION}{tail}"), omitted)
 }

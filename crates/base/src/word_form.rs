@@ -194,10 +194,10 @@ fn remove_verb_ending(word: &mut String) {
         .filter_map(|ending| word.strip_suffix(ending))
         .find(|stem| stem.len() >= SHORTEST_FORM && stem.bytes().any(is_vowel));
     let Some(stem) = stem else { return };
+    let [.., before, last] = stem.as_bytes() else { return };
 
     let length = stem.len();
-    let (before, last) = (stem.as_bytes()[length - 2], stem.as_bytes()[length - 1]);
-    let is_doubled = length > SHORTEST_FORM && before == last && !b"lsz".contains(&last);
+    let is_doubled = length > SHORTEST_FORM && before == last && !b"lsz".contains(last);
     word.truncate(if is_doubled { length - 1 } else { length });
 }
 

@@ -1,21 +1,10 @@
-//! Selects what an engine has to scan whose rows are elsewhere: sessions by their rows, and objects by
-//! their skip indexes.
+//! Selects the objects that an engine has to scan whose rows are elsewhere, by their skip indexes.
 
-use std::collections::HashSet;
 use std::ops::Range;
 
 use super::request::SearchRequest;
 use super::segment_filter::SegmentFilter;
-use super::session_selection::matching_sessions;
-use store::{Grams, SkipIndex, Snapshot, StoreError};
-
-/// Returns the positions of the sessions that pass the filters of a request; `None` means all.
-pub fn selected_sessions(
-    snapshot: &Snapshot,
-    request: &SearchRequest<'_>,
-) -> Option<HashSet<usize>> {
-    matching_sessions(snapshot, request)
-}
+use store::{Grams, SkipIndex, StoreError};
 
 /// The filters of a request, for skip indexes that do not belong to a segment of the store.
 pub struct IndexFilter<'a> {

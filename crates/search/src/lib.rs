@@ -24,13 +24,14 @@ mod unmatched;
 
 pub use absent::{AbsentWord, KnownAbsence, find_absent_words};
 pub use error::SearchError;
-pub use index_filter::{IndexFilter, selected_sessions};
+pub use index_filter::IndexFilter;
 pub use query::{
     Clause, FieldFilter, FilterField, Query, QueryError, QueryErrorKind, QueryPattern, is_qualifier,
 };
 pub use rank::{RankedPage, RankedPosition, can_rank, search_ranked};
 pub use request::{COUNTED_ROWS, ResultPosition, SearchHit, SearchPage, SearchRequest, SearchWork};
 pub use scan::{read_row_texts, search};
+pub use session_selection::matching_sessions;
 pub use sessions::{
     FoundPassage, FoundSession, NamedParts, SessionQuestion, SessionRank, SessionRequest,
     SessionResults, search_sessions,

@@ -6,8 +6,8 @@ use super::query::{FieldFilter, FilterField};
 use super::request::SearchRequest;
 use store::{SessionOrigin, Snapshot, StoredSession};
 
-/// Returns the requested sessions that pass `agent:` and `label:`; `None` means all.
-pub(super) fn matching_sessions(
+/// Returns the positions of the sessions that pass the filters of a request; `None` means all.
+pub fn matching_sessions(
     snapshot: &Snapshot,
     request: &SearchRequest<'_>,
 ) -> Option<HashSet<usize>> {

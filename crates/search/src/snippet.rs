@@ -15,12 +15,12 @@ pub fn cut_snippet(text: &str, start: usize, end: usize, chars: usize) -> Snippe
     let match_end = text.ceil_char_boundary(end.clamp(match_start, text.len()));
 
     let match_chars = text[match_start..match_end].chars().count().min(chars);
-    let room = chars - match_chars;
+    let spare = chars - match_chars;
     let before_chars = text[..match_start].chars().count();
     let after_chars = text[match_end..].chars().count();
     // A third goes before the match and the rest after it; space that one side does not need goes
     // to the other.
-    let before = before_chars.min((room / 3).max(room.saturating_sub(after_chars)));
+    let before = before_chars.min((spare / 3).max(spare.saturating_sub(after_chars)));
 
     let lead_start = text[..match_start]
         .char_indices()
@@ -33,7 +33,7 @@ pub fn cut_snippet(text: &str, start: usize, end: usize, chars: usize) -> Snippe
     let snippet_start = lead_start + skipped;
     let before = lead[skipped..].chars().count();
     let rest = &text[snippet_start..];
-    let length = rest.char_indices().nth(match_chars + room).map_or(rest.len(), |(at, _)| at);
+    let length = rest.char_indices().nth(match_chars + spare).map_or(rest.len(), |(at, _)| at);
     let piece = &rest[..length];
     Snippet {
         text: piece.to_owned(),

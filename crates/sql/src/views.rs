@@ -126,7 +126,8 @@ const LIST_SEPARATOR: &str = "\u{1f}";
 /// list of 10,000 rows takes it half a second.
 fn session_costs_sql(sessions: &[&Arc<SessionRow>], prices: &PriceTable) -> String {
     let mut ids = Vec::new();
-    let (mut costs, mut logged) = (Vec::new(), Vec::new());
+    let mut costs = Vec::new();
+    let mut logged = Vec::new();
     for row in sessions {
         let usage = row.model_usage();
         let cost = sum_costs(usage.iter().map(|entry| entry.cost(prices)));

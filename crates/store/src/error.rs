@@ -13,9 +13,6 @@ pub enum StoreError {
     Newer { path: PathBuf, found: u32, supported: u32 },
     #[error("{} has schema version {found}, older than the supported version {supported}", path.display())]
     Older { path: PathBuf, found: u32, supported: u32 },
-    /// The store is of a development version before the catalog, which this one cannot read.
-    #[error("{} was written by a version without a catalog", path.display())]
-    WithoutCatalog { path: PathBuf },
     /// The folder has no manifest and holds `entry`, which no store writes.
     #[error("{} is not a store: it holds '{entry}'", path.display())]
     ForeignFolder { path: PathBuf, entry: String },

@@ -23,7 +23,7 @@ use super::disk::files;
 use super::disk::lock::{StoreLock, WRITE_LOCK};
 use super::error::{StoreError, UserFile};
 use super::forgotten::is_records_file;
-use super::manifest::{Manifest, ROW_COPY, SEGMENT_TABLES, SegmentEntry, file_name, is_old_store};
+use super::manifest::{Manifest, ROW_COPY, SEGMENT_TABLES, SegmentEntry, file_name};
 use super::user_file::LABELS_LOCK;
 
 /// Names of the store's files directly in its folder.
@@ -98,11 +98,8 @@ pub(super) fn refuse_foreign_folder(dir: &Path) -> Result<(), StoreError> {
 ///
 /// # Errors
 /// [`StoreError::LostManifest`] if it holds complete segments: the manifest is written before the
-/// first of them, so it was removed. [`StoreError::WithoutCatalog`] if it is a store without a catalog.
+/// first of them, so it was removed.
 pub(super) fn refuse_lost_manifest(dir: &Path) -> Result<(), StoreError> {
-    if is_old_store(dir) {
-        return Err(StoreError::WithoutCatalog { path: dir.to_owned() });
-    }
     let Ok(entries) = fs::read_dir(dir.join(SEGMENTS_FOLDER)) else { return Ok(()) };
     // A segment whose writer was killed has no copy of its rows, which is written last.
     let copy = file_name(ROW_COPY);

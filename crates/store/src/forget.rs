@@ -242,7 +242,7 @@ impl StoreWriter {
     /// Completes a `forget` that was killed after it had noted what is forgotten: removes the sessions
     /// whose logs are noted. Returns whether there were any.
     pub(super) fn complete_forget(&self) -> Result<bool, StoreError> {
-        // Whoever needs a list that cannot be read says so.
+        // A list that cannot be read is reported by the calls that need it.
         let Ok(forgotten) = self.forgotten_logs() else { return Ok(false) };
         let is_known = |id: &str| self.before.session(id).is_some();
         if !forgotten.session_ids().any(is_known) {
@@ -339,7 +339,8 @@ impl StoreWriter {
             }
             let session = snapshot.sessions()[at].row()?;
             let session = SessionRow { row_start: 0, row_count: 0, ..SessionRow::clone(session) };
-            let (session, source) = (Box::new(session), Box::new(source));
+            let session = Box::new(session);
+            let source = Box::new(source);
             sink.checkpoint(vec![LogCheckpoint { session, source, problems: Vec::new() }])?;
         }
         sink.finish()

@@ -6,12 +6,12 @@ use std::sync::{Arc, PoisonError};
 use arrow::array::RecordBatch;
 use ingest::run::{LogCheckpoint, Sink, Target};
 use ingest::stream::RecordAliases;
-use schemas::session::EventRow;
+use schemas::session::{EventRow, SourceRow};
 
 use super::error::StoreError;
 use super::out_of_force::OutOfForce;
-use super::segment::segment_writer::{ClosedSegment, FinishedSegment, SegmentWriter};
-use super::writer::StoreWriter;
+use super::segment::segment_writer::{FinishedSegment, SegmentWriter};
+use super::writer::{StoreWriter, require_reread};
 
 /// A segment with at least this many bytes of events ends at the next checkpoint.
 pub(super) const FULL_SEGMENT_BYTES: usize = 32 << 20;
@@ -29,32 +29,28 @@ pub struct WriterSink<'w> {
     writer: &'w StoreWriter,
     /// The segment under construction.
     segment: Option<SegmentWriter>,
-    /// The segment before it, which is on its way to the disk. It is committed when the next one ends,
-    /// so that a worker rarely waits for the disk.
-    closed: Option<ClosedSegment>,
     /// The segments that have ended, if the owner of the sink commits them.
     held: Option<Vec<FinishedSegment>>,
 }
 
 impl<'w> WriterSink<'w> {
     pub(super) fn new(writer: &'w StoreWriter) -> Self {
-        Self { writer, segment: None, closed: None, held: None }
+        Self { writer, segment: None, held: None }
     }
 
     /// Returns a sink that leaves the commits to its owner; see [`Self::take_ended`].
     pub(super) fn holding(writer: &'w StoreWriter) -> Self {
-        Self { writer, segment: None, closed: None, held: Some(Vec::new()) }
+        Self { writer, segment: None, held: Some(Vec::new()) }
     }
 
     /// Returns the number of segments that have ended and are not committed.
     pub(super) fn ended_count(&self) -> usize {
-        self.held.as_ref().map_or(0, Vec::len) + usize::from(self.closed.is_some())
+        self.held.as_ref().map_or(0, Vec::len)
     }
 
     /// Returns the segments that have ended and are not committed, in a sink that holds them.
-    pub(super) fn take_ended(&mut self) -> Result<Vec<FinishedSegment>, StoreError> {
-        self.commit_closed()?;
-        Ok(self.held.as_mut().map(std::mem::take).unwrap_or_default())
+    pub(super) fn take_ended(&mut self) -> Vec<FinishedSegment> {
+        self.held.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
     /// Returns the segment under construction, which is begun if there is none.
@@ -62,37 +58,21 @@ impl<'w> WriterSink<'w> {
         self.segment.get_or_insert_with(|| self.writer.begin_segment())
     }
 
-    /// Ends the segment under construction, if there is one, and commits the one before it.
+    /// Ends the segment under construction, if there is one, and commits it or holds it for the owner.
     pub(super) fn end_segment(&mut self) -> Result<(), StoreError> {
-        self.commit_closed()?;
-        if let Some(segment) = self.segment.take() {
-            let is_full = segment.bytes() >= FULL_SEGMENT_BYTES;
-            let lock = || self.writer.ending.lock().unwrap_or_else(PoisonError::into_inner);
-            let _turn = is_full.then(lock);
-            self.closed = segment.close().map_err(|error| self.writer.find_cause(error))?;
-        }
-        Ok(())
-    }
-
-    /// Commits the segment that has ended, if it is not committed, or holds it for the owner.
-    fn commit_closed(&mut self) -> Result<(), StoreError> {
-        let Some(closed) = self.closed.take() else { return Ok(()) };
-        let finished = closed.wait().map_err(|error| self.writer.find_cause(error))?;
+        let Some(segment) = self.segment.take() else { return Ok(()) };
+        let is_full = segment.bytes() >= FULL_SEGMENT_BYTES;
+        let lock = || self.writer.ending.lock().unwrap_or_else(PoisonError::into_inner);
+        let turn = is_full.then(lock);
+        let finished = segment.finish().map_err(|error| self.writer.find_cause(error))?;
+        drop(turn);
+        let Some(finished) = finished else { return Ok(()) };
         match &mut self.held {
             Some(held) => {
                 held.push(finished);
                 Ok(())
             }
             None => self.writer.commit_ingested(finished),
-        }
-    }
-}
-
-impl Drop for WriterSink<'_> {
-    /// Commits the segment that has ended if an error ends the run: its logs need not be read again.
-    fn drop(&mut self) {
-        if !std::thread::panicking() {
-            let _ = self.commit_closed();
         }
     }
 }
@@ -139,12 +119,25 @@ impl Sink for WriterSink<'_> {
     }
 
     fn finish(mut self) -> Result<(), StoreError> {
-        self.end_segment()?;
-        self.commit_closed()
+        self.end_segment()
     }
 }
 
 impl StoreWriter {
+    /// Lets the next ingest read these logs again. No rows of sessions are written.
+    pub(super) fn reread_logs(&self, logs: Vec<SourceRow>) -> Result<(), StoreError> {
+        let mut sink = WriterSink::new(self);
+        for mut log in logs {
+            require_reread(&mut log);
+            sink.checkpoint(vec![LogCheckpoint {
+                source: Box::new(log),
+                session: Box::default(),
+                problems: Vec::new(),
+            }])?;
+        }
+        sink.finish()
+    }
+
     /// Returns the rows that go out of force with the first rows of a session, once.
     fn take_out_of_force(&self, session_id: &str) -> Vec<OutOfForce> {
         let mut rows = self.out_of_force.lock().unwrap_or_else(PoisonError::into_inner);
@@ -196,7 +189,7 @@ fn unsigned_range(range: &Range<i32>) -> Range<u32> {
 
 #[cfg(test)]
 mod tests {
-    use schemas::session::{SourceRow, SourceStatus};
+    use schemas::session::SourceStatus;
 
     use super::super::damage::Verify;
     use super::*;
@@ -209,15 +202,14 @@ mod tests {
     }
 
     #[test]
-    fn a_segment_that_has_ended_is_committed_with_the_next_or_when_an_error_drops_the_sink() {
+    fn a_segment_that_has_ended_is_committed_even_if_an_error_drops_the_sink() {
         let dir = tempfile::tempdir().expect("tempdir");
         let writer = StoreWriter::open(&dir.path().join("store"), Verify::Some).expect("opens");
         let committed = || writer.current_manifest().segments.len();
         let mut sink = WriterSink::new(&writer);
         end_segment(&mut sink, "/a");
-        assert_eq!(committed(), 0);
-        end_segment(&mut sink, "/b");
         assert_eq!(committed(), 1);
+        end_segment(&mut sink, "/b");
         drop(sink);
         assert_eq!(committed(), 2);
     }

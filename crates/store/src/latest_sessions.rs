@@ -23,7 +23,8 @@ impl LatestSessions {
         let mut found = Vec::with_capacity(rows);
         for (segment, table) in tables.iter().enumerate() {
             for (row, summary) in table.summaries().iter().enumerate() {
-                let (prefix, live_from) = (id_prefix(&summary.session_id), summary.live_from);
+                let prefix = id_prefix(&summary.session_id);
+                let live_from = summary.live_from;
                 found.push(FoundSession { prefix, live_from, segment, row });
             }
         }
@@ -75,7 +76,7 @@ impl FoundSession {
 
     /// Orders by id, and rows of one session from the latest to the oldest.
     fn compare(&self, other: &Self, tables: &[&Arc<SessionTable>]) -> Ordering {
-        let (own, others) = (self.summary(tables), other.summary(tables));
+        let [own, others] = [self, other].map(|found| found.summary(tables));
         own.session_id
             .cmp(&others.session_id)
             .then_with(|| others.segment.cmp(&own.segment))

@@ -49,7 +49,6 @@ mod sources;
 mod span_index;
 mod table_file;
 mod thrift;
-mod unwritten;
 mod user_file;
 mod visible;
 mod writer;

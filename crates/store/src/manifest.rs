@@ -1,6 +1,5 @@
 //! The manifest: the list of live segments, which the catalog has. Replacing it is the commit.
 
-use std::fs;
 use std::path::Path;
 
 use schemas::SCHEMA_VERSION;
@@ -11,9 +10,6 @@ use super::catalog::{CATALOG_FILE, Catalog};
 use super::disk::checked_file::open_error;
 use super::disk::files;
 use super::error::StoreError;
-
-/// Name of the manifest of a store without a catalog.
-const OLD_MANIFEST: &str = "manifest.json";
 
 /// First bytes of a manifest with a checksum, which follows them: xxh3 over all bytes after
 /// [`CHECKSUM_END`]. Earlier versions wrote manifests without one.
@@ -190,9 +186,6 @@ impl SegmentEntry {
 
 impl Manifest {
     /// Reads the manifest of the store in `dir`; `None` if there is no store.
-    ///
-    /// # Errors
-    /// [`StoreError::WithoutCatalog`] for a store of a version that had no catalog.
     pub fn read(dir: &Path) -> Result<Option<Self>, StoreError> {
         let json = Self::read_json(dir)?;
         json.map(|json| Self::parse(&dir.join(CATALOG_FILE), json.as_bytes())).transpose()
@@ -201,11 +194,7 @@ impl Manifest {
     /// Reads the manifest of the store in `dir` as JSON; `None` if there is no store. Equal texts are
     /// the same manifest, and comparing them takes a fraction of the time of parsing.
     pub(super) fn read_json(dir: &Path) -> Result<Option<String>, StoreError> {
-        match Catalog::open(dir)? {
-            Some(catalog) => catalog.read_manifest().map(Some),
-            None if is_old_store(dir) => Err(StoreError::WithoutCatalog { path: dir.to_owned() }),
-            None => Ok(None),
-        }
+        Catalog::open(dir)?.map(|catalog| catalog.read_manifest()).transpose()
     }
 
     /// Parses and checks the bytes of a manifest, which the file at `path` has.
@@ -255,11 +244,6 @@ impl Manifest {
     }
 }
 
-/// Returns whether the folder has the manifest of a store without a catalog.
-pub(super) fn is_old_store(dir: &Path) -> bool {
-    fs::symlink_metadata(dir.join(OLD_MANIFEST)).is_ok_and(|found| found.is_file())
-}
-
 /// The field that a manifest of every version has.
 #[derive(Deserialize)]
 struct ManifestVersion {
@@ -283,6 +267,8 @@ fn has_right_checksum(bytes: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     fn manifest() -> Manifest {

@@ -8,14 +8,12 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use ingest::run::{LogCheckpoint, Sink as _};
 use ingest::stream::RecordAliases;
 use schemas::session::SourceStatus;
 
 use super::error::{StoreError, UserFile};
-use super::ingest_target::WriterSink;
 use super::snapshot::Snapshot;
-use super::writer::{StoreWriter, require_reread};
+use super::writer::StoreWriter;
 
 /// The file with these records.
 const FILE: UserFile = UserFile::Scrubbed;
@@ -43,22 +41,13 @@ impl StoreWriter {
             FILE.write(&self.dir, &self.lock, &aliases)?;
         }
         let snapshot = Snapshot::load(&self.dir, self.current_manifest(), Some(&self.before))?;
-        let mut sink = WriterSink::new(self);
-        let mut sessions = HashSet::new();
-        for mut source in snapshot.read_sources(true)? {
-            if source.status != SourceStatus::Ok || !paths.contains(source.path.as_str()) {
-                continue;
-            }
-            sessions.extend(source.session_id.clone());
-            require_reread(&mut source);
-            // Only the row of the file is written.
-            sink.checkpoint(vec![LogCheckpoint {
-                source: Box::new(source),
-                session: Box::default(),
-                problems: Vec::new(),
-            }])?;
-        }
-        sink.finish()?;
+        let mut sources = snapshot.read_sources(true)?;
+        sources.retain(|source| {
+            source.status == SourceStatus::Ok && paths.contains(source.path.as_str())
+        });
+        let sessions: HashSet<String> =
+            sources.iter().filter_map(|source| source.session_id.clone()).collect();
+        self.reread_logs(sources)?;
         self.remove_archived(&|id| sessions.contains(id))
     }
 }

@@ -18,7 +18,7 @@ use super::snapshot::Snapshot;
 
 /// What an event says about other sessions that have it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct EventFlags {
+pub(super) struct ReplayFlags {
     pub(super) is_replay: bool,
     pub(super) is_counted_elsewhere: bool,
 }
@@ -47,7 +47,7 @@ impl<'s> SessionRewriter<'s> {
     pub(super) fn write_events(
         &mut self,
         session: usize,
-        change: &dyn Fn(i32, EventFlags) -> EventFlags,
+        change: &dyn Fn(i32, ReplayFlags) -> ReplayFlags,
         take: &mut dyn FnMut(&RecordBatch) -> Result<(), String>,
     ) -> Result<(), StoreError> {
         let writer = self.writer.get_or_insert_with(self.begin_segment);
@@ -109,7 +109,7 @@ impl<'s> SessionRewriter<'s> {
 /// Returns a batch with the flags that `change` gives, as rows of the segment `number`.
 fn change_rows(
     batch: &RecordBatch,
-    change: &dyn Fn(i32, EventFlags) -> EventFlags,
+    change: &dyn Fn(i32, ReplayFlags) -> ReplayFlags,
     number: i64,
 ) -> Result<RecordBatch, ArrowError> {
     let flags = |column| flag_column(batch, column).ok_or_else(|| missing_column(column));
@@ -120,7 +120,7 @@ fn change_rows(
     let mut new_replays = Vec::with_capacity(batch.num_rows());
     let mut new_elsewhere = Vec::with_capacity(batch.num_rows());
     for row in 0..batch.num_rows() {
-        let flags = EventFlags {
+        let flags = ReplayFlags {
             is_replay: replays.value(row),
             is_counted_elsewhere: elsewhere.value(row),
         };

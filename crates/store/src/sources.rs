@@ -144,8 +144,8 @@ impl Snapshot {
         let parts = in_parallel(self.segments(), 1, |segments| {
             let mut rows = Vec::new();
             for segment in segments {
-                let (source, number) = (segment.shared.sessions.source(), segment.entry.number);
-                rows.extend(source.read_sources_with_states(number, wants_state)?);
+                let source = segment.shared.sessions.source();
+                rows.extend(source.read_sources_with_states(segment.entry.number, wants_state)?);
             }
             Ok::<_, StoreError>(rows)
         })?;

@@ -31,7 +31,6 @@ use super::segment::session_summary::SessionSummary;
 use super::snapshot::Snapshot;
 use super::visible::folder::{OverlayRemoval, remove_overlays};
 use super::{compact, folder, large_segments, lost_logs};
-use base::parallel::free_later;
 
 /// How long retired segments stay, in microseconds: readers of an older manifest may need them.
 const RETIRED_GRACE_US: i64 = 10 * 60 * 1_000_000;
@@ -154,11 +153,30 @@ impl StoreWriter {
         Ok(Known { sources, sessions, imported, aliases: Arc::clone(&self.aliases) })
     }
 
-    /// Releases the lock, and frees the snapshots in a thread.
+    /// Returns the store as it was when the lock was taken.
+    pub fn snapshot_before(&self) -> &Snapshot {
+        &self.before
+    }
+
+    /// Returns whether texts of some sessions were dropped.
+    pub fn has_reduced_sessions(&self) -> bool {
+        !self.reduced.reduced.sessions.is_empty()
+    }
+
+    /// Returns what `count` counts in the store as it is now.
+    ///
+    /// # Errors
+    /// Fails if something was committed since the lock was taken, and cannot be read.
+    pub fn count_now<T>(&self, count: impl FnOnce(&Snapshot) -> T) -> Result<T, StoreError> {
+        if self.current_manifest() == *self.before.manifest() {
+            return Ok(count(&self.before));
+        }
+        Ok(count(&*self.take_snapshot()?))
+    }
+
+    /// Releases the lock, then frees the snapshots.
     pub fn unlock(self) {
-        let Self { before, latest, states, lock, .. } = self;
-        drop(lock);
-        free_later((before, latest, states));
+        drop(self.lock);
     }
 
     /// Returns the number of damaged segments that were set aside when the lock was taken.

@@ -30,13 +30,6 @@ pub fn store_error(error: StoreError) -> ToolError {
             ),
         )
         .with_detail("schema_version", found),
-        StoreError::WithoutCatalog { path } => ToolError::new(
-            ErrorCode::StoreUnavailable,
-            format!(
-                "The store in {} was written by an earlier version. Move it away and run `sessions ingest`: the logs are read again",
-                path.display()
-            ),
-        ),
         StoreError::ForeignFolder { path, entry } => ToolError::new(
             ErrorCode::StoreUnavailable,
             format!(

@@ -64,7 +64,8 @@ pub(super) fn run(
     let Some(source) = find_log(snapshot, session)? else {
         return Err(no_image(event_id, "the store does not know the log of its session"));
     };
-    let (offset, length) = (row.source_offset.cast_unsigned(), row.source_length.cast_unsigned());
+    let offset = row.source_offset.cast_unsigned();
+    let length = row.source_length.cast_unsigned();
     let record = RawLog::open(&source.path)
         .and_then(|mut log| log.read_record(offset, length))
         .map_err(|error| no_image(event_id, &format!("its log cannot be read: {error}")))?;

@@ -24,7 +24,7 @@ pub(super) fn run(
     let mut data = MetadataData { tools: Vec::new(), not_found: Vec::new() };
     for name in &names {
         match served.find(name) {
-            Some((spec, _)) => data.tools.push(ToolMetadata::from(spec)),
+            Some(spec) => data.tools.push(ToolMetadata::from(spec)),
             None => data.not_found.push(echoed_name(name)),
         }
     }

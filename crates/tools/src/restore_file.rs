@@ -47,7 +47,7 @@ pub struct RestoredFile {
 }
 
 /// A call on the file, in the order of time.
-struct FileCall {
+struct CallOnFile {
     session: usize,
     event_index: i32,
     time: Option<i64>,
@@ -83,8 +83,9 @@ pub(super) fn run(
     }
 
     let mut state = FileState::default();
-    let (mut origin, mut last) = (None, None);
-    for FileCall { session, event_index, time, action } in calls {
+    let mut origin = None;
+    let mut last = None;
+    for CallOnFile { session, event_index, time, action } in calls {
         let place = WrittenBy::new(snapshot, session, event_index, time);
         let is_read = matches!(action, FileAction::ReadWhole(_) | FileAction::ReadLines(_));
         let is_new = state.apply(action, &place.event_id);
@@ -143,7 +144,7 @@ fn add_calls(
     rows: &[EventRow],
     file: &BlamedFile,
     redactor: &Redactor,
-    (calls, doubts): (&mut Vec<FileCall>, &mut Vec<String>),
+    (calls, doubts): (&mut Vec<CallOnFile>, &mut Vec<String>),
 ) -> Result<(), ToolError> {
     let summary = &snapshot.sessions()[session];
     let is_file = |path: &str| is_same_file(path, summary, file);
@@ -167,7 +168,7 @@ fn add_calls(
     for action in &actions {
         let found = arguments.get(&action.call.event_index);
         if let Some(file_action) = read_file_action(action, found, &is_file) {
-            calls.push(FileCall {
+            calls.push(CallOnFile {
                 session,
                 event_index: action.call.event_index,
                 time: action.call.timestamp,

@@ -53,7 +53,6 @@ severe first.",
         ErrorCode::SessionNotFound,
         ErrorCode::AmbiguousSessionPrefix,
     ],
-    aliases: &[],
     input: schema::input_schema::<AnalyzeArgs>,
     output: schema::output_schema::<AnalyzeData>,
 };

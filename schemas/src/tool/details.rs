@@ -55,7 +55,6 @@ full (whole events; up to 96 KB a page). Narrow with turns '3-5', or last 10 for
         ErrorCode::AmbiguousSessionPrefix,
         ErrorCode::InvalidCursor,
     ],
-    aliases: &[],
     input: schema::input_schema::<DetailArgs>,
     output: schema::output_schema::<DetailData>,
 };

@@ -37,7 +37,6 @@ In the order asked; unknown ids in not_found. Text beyond max_chars continues on
         ErrorCode::AmbiguousSessionPrefix,
         ErrorCode::InvalidCursor,
     ],
-    aliases: &[],
     input: schema::input_schema::<EventArgs>,
     output: schema::output_schema::<EventData>,
 };

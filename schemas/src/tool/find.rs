@@ -35,7 +35,6 @@ is the most recent.",
         command: "sessions find where did a clone not share the retry budget --limit 2",
     }],
     errors: &[ErrorCode::InvalidQuery, ErrorCode::InvalidCursor, ErrorCode::SearchTimeout],
-    aliases: &[],
     input: schema::input_schema::<FindArgs>,
     output: schema::output_schema::<FindData>,
 };

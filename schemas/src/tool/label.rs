@@ -35,7 +35,6 @@ Each update succeeds or fails alone.",
         ErrorCode::AmbiguousSessionPrefix,
         ErrorCode::StoreBusy,
     ],
-    aliases: &[],
     input: schema::input_schema::<LabelArgs>,
     output: schema::output_schema::<LabelData>,
 };

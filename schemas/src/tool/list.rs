@@ -39,7 +39,6 @@ format: minimal (ids, titles, times), summary (default: counts and tokens too), 
         ErrorCode::AmbiguousSessionPrefix,
         ErrorCode::InvalidCursor,
     ],
-    aliases: &[],
     input: schema::input_schema::<ListArgs>,
     output: schema::output_schema::<ListData>,
 };

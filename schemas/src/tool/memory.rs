@@ -53,7 +53,6 @@ or ids: a session, events 'ID:14 ID:31' or a range 'ID:10-30'. Without query: se
         ErrorCode::EventNotFound,
         ErrorCode::SearchTimeout,
     ],
-    aliases: &[],
     input: schema::input_schema::<MemoryArgs>,
     output: schema::output_schema::<MemoryData>,
 };

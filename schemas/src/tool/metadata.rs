@@ -26,7 +26,6 @@ actionTemplate with {argument} placeholders. All tools, or those named.",
         command: "sessions tools search_events",
     }],
     errors: &[],
-    aliases: &[],
     input: schema::input_schema::<MetadataArgs>,
     output: schema::output_schema::<MetadataData>,
 };

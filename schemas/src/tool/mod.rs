@@ -21,8 +21,8 @@ mod spec;
 pub mod stats;
 
 pub use argument::{OneOrMany, checked_limit};
-pub use registry::{ServedTools, TOOLS, find_servable_tool, find_tool};
-pub use spec::{COMMON_ERRORS, Category, Risk, ToolAlias, ToolExample, ToolSpec, flag_name};
+pub use registry::{ServedTools, TOOLS, find_servable_tool};
+pub use spec::{COMMON_ERRORS, Category, Risk, ToolExample, ToolSpec, flag_name};
 
 /// Returns the prefix of the project's own keys in `_meta` and among the extensions, which is also the
 /// first part of the server's name in `server.json`. It belongs to the owner of the repository on GitHub.
@@ -49,15 +49,11 @@ mod tests {
         let mut sorted = names.clone();
         sorted.sort_unstable();
         assert_eq!(names, sorted);
-        let aliases = TOOLS.iter().flat_map(|tool| tool.aliases).map(|alias| alias.name);
-        let all: Vec<_> = names.iter().copied().chain(aliases).collect();
-        assert_eq!(all.iter().collect::<BTreeSet<_>>().len(), all.len(), "{all:?}");
+        sorted.dedup();
+        assert_eq!(sorted.len(), names.len(), "{names:?}");
         for tool in TOOLS {
             assert!(tool.description.len() <= 2048, "{}", tool.name);
             assert!(!tool.use_when.is_empty() && !tool.examples.is_empty(), "{}", tool.name);
-            for alias in tool.aliases {
-                assert!(alias.sunset.parse::<jiff::civil::Date>().is_ok(), "{alias:?}");
-            }
         }
     }
 
@@ -84,16 +80,5 @@ mod tests {
                 assert!(example.command.starts_with(&command), "{example:?}");
             }
         }
-    }
-
-    #[test]
-    fn an_earlier_name_finds_its_tool() {
-        const ALIASES: &[ToolAlias] = &[ToolAlias { name: "grep_sessions", sunset: "2027-06-01" }];
-        let tools = [ToolSpec { aliases: ALIASES, ..search::SPEC }];
-        let (tool, alias) = find_tool(&tools, "grep_sessions").expect("found");
-        assert_eq!(tool.name, "search_events");
-        assert_eq!(alias.expect("alias").sunset, "2027-06-01");
-        assert!(find_tool(&tools, "search_events").is_some_and(|(_, alias)| alias.is_none()));
-        assert!(find_tool(&tools, "search").is_none());
     }
 }

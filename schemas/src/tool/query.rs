@@ -30,7 +30,6 @@ Times are UTC. At most 30 s, 512 MB, 1,000 rows; long texts are cut, so select l
         command: "sessions query 'SELECT provider, count(*) AS sessions FROM sessions GROUP BY 1 ORDER BY 1'",
     }],
     errors: &[ErrorCode::SqlError, ErrorCode::SqlNotAllowed],
-    aliases: &[],
     input: schema::input_schema::<QueryArgs>,
     output: schema::output_schema::<QueryData>,
 };

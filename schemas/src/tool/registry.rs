@@ -1,6 +1,6 @@
 //! Lists the tools, and defines which of them a server serves.
 
-use super::spec::{ToolAlias, ToolSpec};
+use super::spec::ToolSpec;
 use super::{analyze, details, event, find, label, list, memory, metadata, query, search, stats};
 
 /// All tools, sorted by name.
@@ -16,24 +16,6 @@ pub const TOOLS: &[ToolSpec] = &[
     metadata::SPEC,
     label::SPEC,
 ];
-
-/// Finds the tool with this name or earlier name. The alias is set if the name is an earlier one.
-pub fn find_tool<'t>(
-    tools: &'t [ToolSpec],
-    name: &str,
-) -> Option<(&'t ToolSpec, Option<ToolAlias>)> {
-    for tool in tools {
-        if tool.name == name {
-            return Some((tool, None));
-        }
-    }
-    for tool in tools {
-        if let Some(alias) = tool.aliases.iter().find(|alias| alias.name == name) {
-            return Some((tool, Some(*alias)));
-        }
-    }
-    None
-}
 
 /// The tool that a server serves only if its user asks for it.
 const SMALL_TOOL: &ToolSpec = &memory::SPEC;
@@ -87,14 +69,12 @@ impl ServedTools {
 
     /// Returns true if the tool with this name is served.
     pub fn includes(self, name: &str) -> bool {
-        self.specs().any(|spec| spec.name == name)
+        self.find(name).is_some()
     }
 
-    /// Finds the served tool with this name or earlier name. The alias is set if the name is an earlier
-    /// one.
-    pub fn find(self, name: &str) -> Option<(&'static ToolSpec, Option<ToolAlias>)> {
-        let found = find_servable_tool(name)?;
-        self.includes(found.0.name).then_some(found)
+    /// Finds the served tool with this name.
+    pub fn find(self, name: &str) -> Option<&'static ToolSpec> {
+        self.specs().find(|spec| spec.name == name)
     }
 
     /// Returns the tools that are not served, without the small one.
@@ -110,10 +90,9 @@ impl ServedTools {
     }
 }
 
-/// Finds any tool that a server can serve, as [`find_tool`] does.
-pub fn find_servable_tool(name: &str) -> Option<(&'static ToolSpec, Option<ToolAlias>)> {
-    let small = (name == SMALL_TOOL.name).then_some((SMALL_TOOL, None));
-    small.or_else(|| find_tool(TOOLS, name))
+/// Finds the tool with this name among all that a server can serve.
+pub fn find_servable_tool(name: &str) -> Option<&'static ToolSpec> {
+    servable_tools().find(|spec| spec.name == name)
 }
 
 #[cfg(test)]

@@ -53,7 +53,6 @@ Newest first; sort relevance makes words optional, best first; also used if noth
         ErrorCode::AmbiguousSessionPrefix,
         ErrorCode::SearchTimeout,
     ],
-    aliases: &[],
     input: schema::input_schema::<SearchArgs>,
     output: schema::output_schema::<SearchData>,
 };

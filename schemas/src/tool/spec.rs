@@ -34,8 +34,6 @@ pub struct ToolSpec {
     pub examples: &'static [ToolExample],
     /// Errors that the tool may return in addition to [`COMMON_ERRORS`].
     pub errors: &'static [ErrorCode],
-    /// Earlier names, which still work.
-    pub aliases: &'static [ToolAlias],
     /// Schema of the arguments.
     pub input: fn() -> Value,
     /// Schema of the answer's `data`.
@@ -120,15 +118,6 @@ pub struct ToolExample {
     pub arguments: &'static str,
     /// The whole command line, beginning with `sessions`.
     pub command: &'static str,
-}
-
-/// An earlier name of a tool.
-#[derive(Debug, Clone, Copy)]
-pub struct ToolAlias {
-    /// The earlier name.
-    pub name: &'static str,
-    /// The first day on which the name may be removed.
-    pub sunset: &'static str,
 }
 
 /// The errors that every tool may return.

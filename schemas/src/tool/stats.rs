@@ -41,7 +41,6 @@ the latest limit of them; others largest first. hour is the hour of day, week it
         ErrorCode::SessionNotFound,
         ErrorCode::AmbiguousSessionPrefix,
     ],
-    aliases: &[],
     input: schema::input_schema::<StatsArgs>,
     output: schema::output_schema::<StatsData>,
 };

@@ -9,7 +9,7 @@ use super::known::{ListedLog, shared_key};
 use super::round::Pull;
 use crate::lake::listing::ListedObject;
 use crate::lake::pull_report::PullContent;
-use crate::lake::requests::run_requests;
+use crate::lake::requests::{count_within, run_requests};
 use store::{ForeignLog, KeepLevel, PublishedLog};
 use tools::error::store_error;
 
@@ -39,7 +39,8 @@ impl Pull<'_> {
         writer.remove_foreign_logs(&outdated).map_err(store_error)?;
         let mut rest = wanted.as_slice();
         while !rest.is_empty() {
-            let (some, others) = rest.split_at(count_fetched(rest));
+            let sizes = rest.iter().map(|one| one.object.bytes);
+            let (some, others) = rest.split_at(count_within(sizes, BYTES_AT_A_TIME));
             let place = self.context.place;
             let fetched = run_requests(some, |wanted| wanted.object.read(place))?;
             for (wanted, bytes) in some.iter().zip(fetched) {
@@ -113,18 +114,4 @@ impl Pull<'_> {
         });
         imported.map(|imported| imported.session_id.as_str())
     }
-}
-
-/// Returns how many of the first logs are fetched at a time: at least one.
-fn count_fetched(wanted: &[WantedLog]) -> usize {
-    let mut bytes = 0;
-    let mut count = 0;
-    for one in wanted {
-        bytes += one.object.bytes;
-        if count > 0 && bytes > BYTES_AT_A_TIME {
-            break;
-        }
-        count += 1;
-    }
-    count
 }

@@ -43,7 +43,8 @@ pub fn pull_sessions(
     let mut state = LakeState::read(store)?;
     let versions = versions_of(&place.list(MACHINES)?);
     let known = state.lake(place.name());
-    let (last, pulled_versions) = (known.pulled.take(), std::mem::take(&mut known.pulled_versions));
+    let last = known.pulled.take();
+    let pulled_versions = std::mem::take(&mut known.pulled_versions);
     let is_within = filter.is_within(known.pulled_since, known.pulled_until);
     let contained = std::mem::take(&mut known.contained);
     let mut pull = Pull::new(context, &state.id, contained)?;

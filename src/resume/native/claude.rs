@@ -10,7 +10,7 @@ const VERSION: &str = "2.1.197";
 
 /// Returns the records of the log.
 pub(super) fn write_records(conversation: &CopiedConversation, new: &NewSession<'_>) -> Vec<Value> {
-    let mut log = Log { conversation, new, ids: RecordIds::default(), records: Vec::new() };
+    let mut log = ClaudeLog { conversation, new, ids: RecordIds::default(), records: Vec::new() };
     for part in &conversation.parts {
         let id = part.identity;
         match &part.content {
@@ -29,12 +29,12 @@ pub(super) fn write_records(conversation: &CopiedConversation, new: &NewSession<
                 log.push_response(id, part.time, block, "end_turn");
             }
             CopiedContent::Call(call) => {
-                let (use_id, input) = (&call.id, &call.arguments);
-                let block =
-                    json!({ "type": "tool_use", "id": use_id, "name": call.tool, "input": input });
+                let block = json!({
+                    "type": "tool_use", "id": call.id, "name": call.tool, "input": call.arguments,
+                });
                 log.push_response(id, part.time, block, "tool_use");
                 let mut result = json!({
-                    "type": "tool_result", "tool_use_id": use_id, "content": call.result,
+                    "type": "tool_result", "tool_use_id": call.id, "content": call.result,
                 });
                 if call.is_error {
                     result["is_error"] = true.into();
@@ -51,14 +51,14 @@ pub(super) fn write_records(conversation: &CopiedConversation, new: &NewSession<
     log.records
 }
 
-struct Log<'a> {
+struct ClaudeLog<'a> {
     conversation: &'a CopiedConversation,
     new: &'a NewSession<'a>,
     ids: RecordIds,
     records: Vec<Value>,
 }
 
-impl Log<'_> {
+impl ClaudeLog<'_> {
     fn push_response(&mut self, identity: u64, time: i64, block: Value, stop_reason: &str) {
         let message = json!({
             "id": format!("msg_copied_{}", self.records.len()),

@@ -22,7 +22,7 @@ pub(super) fn write_records(conversation: &CopiedConversation, new: &NewSession<
         meta["git"] = json!({ "branch": branch });
     }
     name_continued(&mut meta, &conversation.session_id);
-    let mut log = Log { ids: RecordIds::default(), records: Vec::new() };
+    let mut log = CodexLog { ids: RecordIds::default(), records: Vec::new() };
     log.push(new.now, "session_meta", meta);
 
     for part in &conversation.parts {
@@ -73,12 +73,12 @@ pub(super) fn write_records(conversation: &CopiedConversation, new: &NewSession<
     log.records
 }
 
-struct Log {
+struct CodexLog {
     ids: RecordIds,
     records: Vec<Value>,
 }
 
-impl Log {
+impl CodexLog {
     fn push_copy(&mut self, identity: u64, prefix: &str, time: i64, kind: &str, payload: Value) {
         let mut payload = payload;
         payload["id"] = format!("{prefix}{}", self.ids.next(identity)).into();

@@ -228,9 +228,8 @@ fn cut(text: &str, max_bytes: usize) -> String {
     if text.len() <= max_bytes {
         return text;
     }
-    let (head, tail) = (max_bytes * 2 / 3, max_bytes / 3);
-    let head = text.floor_char_boundary(head);
-    let tail = text.ceil_char_boundary(text.len() - tail);
+    let head = text.floor_char_boundary(max_bytes * 2 / 3);
+    let tail = text.ceil_char_boundary(text.len() - max_bytes / 3);
     format!("{}\n[{} bytes left out]\n{}", &text[..head], tail - head, &text[tail..])
 }
 

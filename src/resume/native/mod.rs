@@ -10,7 +10,6 @@ mod gemini;
 mod new_session;
 mod opencode;
 mod pi;
-mod place;
 
 use std::fs;
 use std::io::{self, Write as _};
@@ -25,8 +24,7 @@ use serde_json::Value;
 
 use self::conversation::CopiedConversation;
 pub(crate) use self::conversation::read_conversation;
-use self::new_session::{NewSession, new_uuid};
-use self::place::place_new_log;
+use self::new_session::{NewSession, new_uuid, place_new_log};
 use super::{AgentCommand, ResumedSession};
 use crate::files::restore::write_new_file;
 use base::sanitize::clean_text;

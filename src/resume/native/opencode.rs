@@ -89,7 +89,8 @@ impl Document<'_> {
     fn push(&mut self, identity: u64, time: i64, role: &str, part: Value) {
         let number = self.messages.len();
         let id = sorted_id("msg", self.new.now, number, &self.ids.next(identity));
-        let (provider, time) = (self.conversation.provider.as_str(), time / 1000);
+        let time = time / 1000;
+        let provider = self.conversation.provider.as_str();
         let model = self.conversation.model.as_deref().unwrap_or("unknown");
         let mut info = json!({
             "id": id, "sessionID": self.new.id, "role": role, "agent": "build", "time": { "created": time },

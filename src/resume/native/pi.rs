@@ -18,9 +18,10 @@ pub(super) fn write_records(conversation: &CopiedConversation, new: &NewSession<
         "cwd": new.folder,
     });
     name_continued(&mut header, &conversation.session_id);
-    let mut log = Log { conversation, ids: RecordIds::default(), entries: vec![header] };
+    let mut log = PiLog { conversation, ids: RecordIds::default(), entries: vec![header] };
     for part in &conversation.parts {
-        let (id, time) = (part.identity, part.time);
+        let id = part.identity;
+        let time = part.time;
         match &part.content {
             CopiedContent::Notice(text) => {
                 let entry = json!({
@@ -62,13 +63,13 @@ pub(super) fn write_records(conversation: &CopiedConversation, new: &NewSession<
     log.entries
 }
 
-struct Log<'a> {
+struct PiLog<'a> {
     conversation: &'a CopiedConversation,
     ids: RecordIds,
     entries: Vec<Value>,
 }
 
-impl Log<'_> {
+impl PiLog<'_> {
     fn push_response(&mut self, identity: u64, time: i64, block: Value, stop_reason: &str) {
         let cost = json!({ "input": 0, "output": 0, "cacheRead": 0, "cacheWrite": 0, "total": 0 });
         let message = json!({

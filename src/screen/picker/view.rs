@@ -12,7 +12,6 @@ use super::row::PickerRow;
 use super::state::{Focus, Picker, Preview};
 use crate::output::Highlighter;
 use crate::output::painted::{AGENT, DIM, FAILED, PROJECT, PROMPT, STRONG};
-use crate::screen::age::describe_age;
 use crate::screen::conversation_lines::{ConversationFormat, Detail};
 use crate::screen::facts::heading_lines;
 use crate::screen::key_line::key_line;
@@ -30,6 +29,8 @@ const MIN_ROWS_FOR_LOWER_PREVIEW: u16 = 16;
 /// The fewest cells of a row that has more than the age, the agent, the title and the cost.
 const MIN_CELLS_FOR_PROJECT: usize = 56;
 const MIN_CELLS_FOR_COUNTS: usize = 76;
+
+const MICROS_PER_MINUTE: i64 = 60_000_000;
 
 const AGE_CELLS: usize = 4;
 const COUNT_CELLS: usize = 11;
@@ -167,7 +168,8 @@ impl Picker {
 
         let width = usize::from(heading.width);
         let event_index = self.selected_event();
-        let (theme, zone) = (self.theme, self.zone.clone());
+        let theme = self.theme;
+        let zone = self.zone.clone();
         let text = self.search.text().to_owned();
         let Some(preview) = &mut self.preview else { return };
         preview.format_lines(body.width, &text, event_index, theme, &zone);
@@ -273,9 +275,9 @@ impl RowFormat<'_> {
         }
         let right = self.numbers(row);
         let used: usize = spans.iter().map(Span::width).sum();
-        let room = self.width.saturating_sub(used + right.width() + 1);
+        let width = self.width.saturating_sub(used + right.width() + 1);
         let title = if row.title.is_empty() { &row.id } else { &row.title };
-        let title = truncate_end(title, room);
+        let title = truncate_end(title, width);
         let pieces = [(Style::new(), title.as_str())];
         spans.extend(mark_words(self.words, &pieces, self.theme.found()));
         let mut line = justify(Line::from(spans), right, self.width);
@@ -300,8 +302,8 @@ impl RowFormat<'_> {
                 failed => format!(" {failed}✗"),
             };
             let turns = format!("{}t", counts.turns);
-            let room = COUNT_CELLS.saturating_sub(failed.chars().count());
-            spans.push(Span::styled(format!("{turns:>room$}"), self.theme.style(DIM)));
+            let width = COUNT_CELLS.saturating_sub(failed.chars().count());
+            spans.push(Span::styled(format!("{turns:>width$}"), self.theme.style(DIM)));
             spans.push(Span::styled(failed, self.theme.style(FAILED)));
         }
         let cost = row.cost().map(format_dollars).unwrap_or_default();
@@ -309,5 +311,34 @@ impl RowFormat<'_> {
         let cells = self.columns.cost;
         spans.push(Span::raw(format!("{gap}{cost:>cells$}")));
         Line::from(spans)
+    }
+}
+
+/// Returns how long ago a time was: `now`, `5m`, `3h`, `2d`, `6w`, `4mo` or `2y`.
+fn describe_age(time: Timestamp, now: Timestamp) -> String {
+    let minutes = now.0.saturating_sub(time.0) / MICROS_PER_MINUTE;
+    let hours = minutes / 60;
+    let days = hours / 24;
+    match (minutes, hours, days) {
+        (..1, _, _) => "now".to_owned(),
+        (1..60, _, _) => format!("{minutes}m"),
+        (_, ..24, _) => format!("{hours}h"),
+        (_, _, ..14) => format!("{days}d"),
+        (_, _, 14..60) => format!("{}w", days / 7),
+        (_, _, 60..730) => format!("{}mo", days / 30),
+        (_, _, 730..) => format!("{}y", days / 365),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ages_are_short() {
+        let day = 24 * 60;
+        let ages = [0, 5, 90, 2 * day, 20 * day, 100 * day, 800 * day]
+            .map(|minutes| describe_age(Timestamp(0), Timestamp(minutes * MICROS_PER_MINUTE)));
+        assert_eq!(ages, ["now", "5m", "1h", "2d", "2w", "3mo", "2y"]);
     }
 }

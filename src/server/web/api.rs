@@ -46,7 +46,7 @@ pub(super) struct CallQueue {
 }
 
 /// The permits that a call holds while it runs.
-type Turn = [Option<OwnedSemaphorePermit>; 2];
+type CallTurn = [Option<OwnedSemaphorePermit>; 2];
 
 impl CallQueue {
     pub(super) fn new() -> Self {
@@ -55,7 +55,7 @@ impl CallQueue {
 
     /// Waits until it is the turn of a call, which lasts until the permits are dropped. After the longest
     /// wait of its tool the call runs without one, next to a slow call.
-    async fn wait_for_turn(&self, tool: &str) -> Turn {
+    async fn wait_for_turn(&self, tool: &str) -> CallTurn {
         if PROMPT_TOOLS.contains(&tool) {
             return [None, None];
         }
@@ -141,7 +141,7 @@ pub(super) async fn answer_image(server: &Server, query: &str) -> HttpAnswer {
 }
 
 /// Runs a call on a thread for blocking work. Its turn ends with this work.
-async fn run_call(server: &Server, call: ToolCall, turn: Turn) -> CallOutcome {
+async fn run_call(server: &Server, call: ToolCall, turn: CallTurn) -> CallOutcome {
     let call = Arc::new(call);
     let stopped = Arc::new(AtomicBool::new(false));
     let stop_on_drop = StopOnDrop(Arc::clone(&stopped));

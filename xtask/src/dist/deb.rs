@@ -3,7 +3,7 @@
 use super::entry::{ArchiveFile, FIXED_TIME};
 use super::names::{DESCRIPTION, HOMEPAGE, MAINTAINER, PACKAGE, SBOM_NAME};
 use super::release::{Artifact, Release};
-use super::tar::{Folders, pack_tar_gz};
+use super::tar::pack_tar_gz;
 use super::target::needed_glibc;
 use crate::failure::Result;
 
@@ -16,11 +16,14 @@ pub(super) fn pack_deb(release: &Release) -> Result<Option<Artifact>> {
         copyright.push_str(text);
         copyright.push('\n');
     }
-    let files = vec![
+    let folders = ["./", "./usr/", "./usr/bin/", "./usr/share/", "./usr/share/doc/"];
+    let mut files: Vec<_> = folders.iter().map(|path| ArchiveFile::program(*path, b"")).collect();
+    files.extend([
+        ArchiveFile::program(format!("{documents}/"), b""),
         ArchiveFile::program("./usr/bin/sessions", &release.program),
         ArchiveFile::plain(format!("{documents}/copyright"), copyright),
         ArchiveFile::plain(format!("{documents}/{SBOM_NAME}"), release.sbom.as_str()),
-    ];
+    ]);
     let kilobytes = files.iter().map(|file| file.bytes.len().div_ceil(1024)).sum::<usize>();
     let glibc = needed_glibc(&release.program).unwrap_or_default();
     let control = format!(
@@ -31,13 +34,13 @@ pub(super) fn pack_deb(release: &Release) -> Result<Option<Artifact>> {
          Section: devel\nPriority: optional\nHomepage: {HOMEPAGE}\nDescription: {DESCRIPTION}\n",
         release.version
     );
-    let control = vec![ArchiveFile::plain("./control", control)];
+    let control = [ArchiveFile::program("./", b""), ArchiveFile::plain("./control", control)];
 
     let mut archive = b"!<arch>\n".to_vec();
     append_member(&mut archive, "debian-binary", b"2.0\n");
-    let control = pack_tar_gz(&control, Folders::Listed, release.compression)?;
+    let control = pack_tar_gz(&control, release.compression)?;
     append_member(&mut archive, "control.tar.gz", &control);
-    let data = pack_tar_gz(&files, Folders::Listed, release.compression)?;
+    let data = pack_tar_gz(&files, release.compression)?;
     append_member(&mut archive, "data.tar.gz", &data);
     let name = format!("{PACKAGE}_{}_{architecture}.deb", release.version);
     Ok(Some(Artifact { name, bytes: archive }))

@@ -1,6 +1,6 @@
 //! `cargo xtask dist`: packages the program for everything that installs it.
 //!
-//! Equal programs give equal packages: archives have a fixed time, owner and order.
+//! Builds are reproducible: archives have a fixed time, owner and order.
 
 mod deb;
 mod entry;
@@ -24,7 +24,7 @@ use serde_json::Value;
 use self::entry::ArchiveFile;
 use self::names::{REPOSITORY, SBOM_NAME, VERSION};
 use self::release::{Artifact, Release, hex_sha256};
-use self::tar::{Folders, pack_tar_gz};
+use self::tar::pack_tar_gz;
 use self::target::{GLIBC_MINOR, Target, needed_glibc};
 use crate::cargo::Cargo;
 use crate::failure::{Result, TaskFailure};
@@ -180,7 +180,7 @@ fn pack_archive(release: &Release) -> Result<Artifact> {
     let bytes = if release.target.is_windows() {
         zip::pack_zip(&files, release.compression)?
     } else {
-        pack_tar_gz(&files, Folders::Implied, release.compression)?
+        pack_tar_gz(&files, release.compression)?
     };
     Ok(Artifact { name: release.target.archive_name(&release.version), bytes })
 }

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use super::entry::ArchiveFile;
 use super::names::{DESCRIPTION, LICENCE, PACKAGE, REPOSITORY, SBOM_NAME, registry_name};
 use super::release::{Artifact, Release};
-use super::tar::{Folders, pack_tar_gz};
+use super::tar::pack_tar_gz;
 use super::target::TARGETS;
 use crate::failure::Result;
 
@@ -74,6 +74,6 @@ fn pack(release: &Release, name: &str, mut files: Vec<ArchiveFile>) -> Result<Ar
     for (licence, text) in &release.licences {
         files.push(ArchiveFile::plain(format!("package/{licence}"), text.as_str()));
     }
-    let bytes = pack_tar_gz(&files, Folders::Implied, release.compression)?;
+    let bytes = pack_tar_gz(&files, release.compression)?;
     Ok(Artifact { name: format!("{name}-{}.tgz", release.version), bytes })
 }

@@ -139,11 +139,11 @@ impl NamedDate {
             midnight.map_or(0.0, |day| day.timestamp().as_microsecond() as f64 / MICROSECONDS_A_DAY)
         };
         let now = time as f64 / MICROSECONDS_A_DAY;
-        let (before, after) = (days(start) - now, now - days(end));
+        let before = days(start) - now;
         if before > 0.0 {
             if self.day.is_some() && before < DAYS_BEFORE { VALUE_BEFORE } else { 0.0 }
         } else {
-            (1.0 - (after - FULL_DAYS_AFTER) / FADING_DAYS).clamp(0.0, 1.0)
+            (1.0 - (now - days(end) - FULL_DAYS_AFTER) / FADING_DAYS).clamp(0.0, 1.0)
         }
     }
 }

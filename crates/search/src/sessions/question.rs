@@ -158,7 +158,8 @@ impl SessionQuestion {
     }
 
     fn from_words(terms: Vec<QuestionTerm>, dates: Vec<NamedDate>) -> Self {
-        let (sessions, agents) = (Vec::new(), Vec::new());
+        let sessions = Vec::new();
+        let agents = Vec::new();
         Self { terms, dates, sessions, agents, projects: NamedProjects::default() }
     }
 

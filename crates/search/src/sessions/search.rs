@@ -296,7 +296,8 @@ impl RankedSession {
         passages: Vec<FoundPassage>,
     ) -> FoundSession {
         let project = self.project_words(snapshot, question);
-        let (mut words, mut lacks) = (Vec::new(), Vec::new());
+        let mut words = Vec::new();
+        let mut lacks = Vec::new();
         for (position, term) in question.terms.iter().enumerate() {
             if self.words >> position & 1 != 0 {
                 words.push(term.word.clone());

@@ -270,7 +270,8 @@ impl Totals {
 
 /// Returns the weight of a word that `count` of `all` events or sessions have.
 fn rarity_weight(count: u64, all: u64) -> f32 {
-    let (count, all) = (count as f64, all as f64);
+    let count = count as f64;
+    let all = all as f64;
     f64::ln(1.0 + (all - count + 0.5) / (count + 0.5)) as f32
 }
 

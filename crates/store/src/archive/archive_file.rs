@@ -95,8 +95,8 @@ impl Frame {
 
     fn decode(mut bytes: Vec<u8>) -> Option<Self> {
         let (start, rest) = bytes.split_first_chunk()?;
-        let length = rest.first_chunk()?;
-        let (start, length) = (i64::from_le_bytes(*start), i64::from_le_bytes(*length));
+        let start = i64::from_le_bytes(*start);
+        let length = i64::from_le_bytes(*rest.first_chunk()?);
         bytes.drain(..FRAME_HEAD_BYTES);
         Some(Self { start, length, packed: bytes })
     }

@@ -93,7 +93,7 @@ struct OutdatedLog<'s> {
     session_id: &'s str,
     provider: Provider,
     /// What the archive has of it, by path.
-    known: KnownFiles,
+    known: ArchivedFiles,
 }
 
 /// What becomes of a log in the archive.
@@ -221,7 +221,7 @@ impl StoreWriter {
             archive.erase_deleted()?;
         }
 
-        let mut known: HashMap<String, KnownFiles> = HashMap::new();
+        let mut known: HashMap<String, ArchivedFiles> = HashMap::new();
         for (id, file) in files {
             if !is_gone(&file) {
                 let session = known.entry(file.session_id.clone()).or_default();
@@ -339,7 +339,7 @@ fn has_blanked_events(snapshot: &Snapshot, session_id: &str) -> Result<bool, Sto
 }
 
 /// What the archive has of the files of a session, by path.
-type KnownFiles = BTreeMap<String, (i64, ArchivedFile)>;
+type ArchivedFiles = BTreeMap<String, (i64, ArchivedFile)>;
 
 /// Adds what the archive does not have of these logs. Returns what it has of those that could not be
 /// read, or changed since they were ingested.
@@ -347,7 +347,7 @@ fn add_logs(
     archive: &ArchiveFile,
     mut outdated: Vec<OutdatedLog<'_>>,
     rules: &ArchiveRules,
-) -> Result<Vec<KnownFiles>, StoreError> {
+) -> Result<Vec<ArchivedFiles>, StoreError> {
     let mut left_over = Vec::new();
     let mut folders: HashMap<PathBuf, Vec<String>> = HashMap::new();
     for log in &outdated {

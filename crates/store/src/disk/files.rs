@@ -8,7 +8,7 @@ use std::fs::{self, File};
 use std::io::{self, Read as _, Write};
 use std::path::Path;
 
-use base::files::open_for_reading;
+use base::files::{open_for_reading, private_dir_builder};
 use tempfile::NamedTempFile;
 use xxhash_rust::xxh3::{Xxh3Default, xxh3_64};
 
@@ -31,14 +31,6 @@ pub(crate) fn create_private_dirs(dir: &Path) -> Result<(), StoreError> {
 /// away during an ingest must not be created again at its old place.
 pub(crate) fn create_private_dir(dir: &Path) -> Result<(), StoreError> {
     private_dir_builder(false).create(dir).map_err(StoreError::io(dir))
-}
-
-fn private_dir_builder(is_recursive: bool) -> fs::DirBuilder {
-    let mut builder = fs::DirBuilder::new();
-    builder.recursive(is_recursive);
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder
 }
 
 /// Returns the content of a regular file.
@@ -103,12 +95,12 @@ impl NewFile {
         }
     }
 
-    /// Writes the last bytes. Returns the file, which is not yet synced, with its length and
-    /// checksums.
-    pub(crate) fn finish(mut self) -> io::Result<(File, FileSums)> {
+    /// Writes the last bytes and syncs the file. Returns its length and checksums.
+    pub(crate) fn finish(mut self) -> io::Result<FileSums> {
         self.write_buffer()?;
+        self.file.sync_all()?;
         let xxh3 = format_hash(self.hash.digest());
-        Ok((self.file, FileSums { length: self.length, xxh3, chunks: self.chunk_checksums }))
+        Ok(FileSums { length: self.length, xxh3, chunks: self.chunk_checksums })
     }
 
     /// Writes the collected bytes, and adds them to the checksums.
@@ -310,7 +302,7 @@ mod tests {
             let path = dir.path().join(piece.to_string());
             let mut file = NewFile::new(folder.create_file(&piece.to_string()).expect("creates"));
             bytes.chunks(piece).for_each(|part| file.write_all(part).expect("writes"));
-            let (_, sums) = file.finish().expect("writes");
+            let sums = file.finish().expect("writes");
             assert_eq!(sums.chunks, whole, "{piece}");
             assert_eq!((sums.length, sums.xxh3.clone()), checksum_file(&path).expect("reads"));
             assert_eq!(sums.xxh3, checksum_bytes(&bytes));

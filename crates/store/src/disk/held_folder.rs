@@ -11,7 +11,6 @@ use std::path::{Path, PathBuf};
 #[cfg(unix)]
 use rustix::fs::{AtFlags, Mode, OFlags};
 
-use super::pending_syncs::PendingSyncs;
 use crate::error::StoreError;
 
 /// An open folder. Systems other than Unix do not let a folder be moved while a file in it is open,
@@ -102,11 +101,11 @@ impl HeldFolder {
         names.all(|name| self.path.join(name).is_dir())
     }
 
-    /// Begins to make the entries of the folder durable, if the platform supports it.
-    #[cfg_attr(not(unix), expect(unused_variables))]
-    pub(crate) fn begin_sync(&self, syncs: &mut PendingSyncs) {
+    /// Makes the entries of the folder durable, if the platform supports it.
+    pub(crate) fn sync(&self) -> Result<(), StoreError> {
         #[cfg(unix)]
-        syncs.begin(self.path.clone(), &self.handle);
+        self.handle.sync_all().map_err(StoreError::io(&self.path))?;
+        Ok(())
     }
 
     /// Removes the file `name` from the folder, if there is one.

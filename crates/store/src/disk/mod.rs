@@ -6,5 +6,4 @@ pub(super) mod database;
 pub(super) mod files;
 pub(super) mod held_folder;
 pub(super) mod lock;
-pub(super) mod pending_syncs;
 pub(super) mod record_tables;

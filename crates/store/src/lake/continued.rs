@@ -22,12 +22,11 @@ use super::history::EventHistory;
 use super::imported_from::ImportedFrom;
 use super::keys::LAKE_PATH;
 use crate::error::StoreError;
-use crate::ingest_target::WriterSink;
 use crate::labels::LabelBook;
 use crate::out_of_force::{OutOfForce, SessionsOutOfForce};
 use crate::segment::session_summary::SessionSummary;
 use crate::snapshot::Snapshot;
-use crate::writer::{StoreWriter, is_log_of, require_reread};
+use crate::writer::{StoreWriter, is_log_of};
 
 /// The `live_from` segment of a session without rows: no segment reaches it.
 const NEVER: i64 = i64::MAX;
@@ -234,29 +233,13 @@ impl StoreWriter {
 
     /// Lets the next ingest read the logs again that were read as copies of these sessions.
     pub(super) fn reread_copies_of(&self, sessions: &HashSet<String>) -> Result<(), StoreError> {
-        let snapshot = self.take_snapshot()?;
-        let mut copies = Vec::new();
-        for source in snapshot.read_sources(true)? {
+        let mut copies = self.take_snapshot()?.read_sources(true)?;
+        copies.retain(|source| {
             let mut ancestors = source.ancestors.iter().flat_map(|list| list.split(' '));
             let is_copy = ancestors.any(|id| sessions.contains(id));
-            if is_copy && source.status == SourceStatus::Ok && !source.path.starts_with(LAKE_PATH) {
-                copies.push(source);
-            }
-        }
-        if copies.is_empty() {
-            return Ok(());
-        }
-        let mut sink = WriterSink::new(self);
-        for mut source in copies {
-            require_reread(&mut source);
-            // Only the row of the file is written.
-            sink.checkpoint(vec![LogCheckpoint {
-                source: Box::new(source),
-                session: Box::default(),
-                problems: Vec::new(),
-            }])?;
-        }
-        sink.finish()
+            is_copy && source.status == SourceStatus::Ok && !source.path.starts_with(LAKE_PATH)
+        });
+        self.reread_logs(copies)
     }
 }
 

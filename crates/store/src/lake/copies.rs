@@ -21,7 +21,7 @@ use super::imported_from::{ImportedFrom, LogBeginning, beginning_of};
 use super::keys::LAKE_PATH;
 use crate::error::StoreError;
 use crate::segment::segment_writer::FinishedSegment;
-use crate::session_rewriter::{EventFlags, SessionRewriter};
+use crate::session_rewriter::{ReplayFlags, SessionRewriter};
 use crate::snapshot::Snapshot;
 use crate::writer::StoreWriter;
 
@@ -197,9 +197,9 @@ impl StoreWriter {
         let mut rewriter = SessionRewriter::new(snapshot, &begin_segment);
         for CopiedEvents { session, count, source } in copied {
             let mut recount = SessionRecount::new(snapshot.sessions()[session].row()?);
-            let change = |event_index: i32, flags: EventFlags| {
+            let change = |event_index: i32, flags: ReplayFlags| {
                 if usize::try_from(event_index).is_ok_and(|index| index < count) {
-                    EventFlags { is_replay: true, is_counted_elsewhere: false }
+                    ReplayFlags { is_replay: true, is_counted_elsewhere: false }
                 } else {
                     flags
                 }
@@ -380,7 +380,8 @@ impl FoundCopies {
     fn push_change(&mut self, member: &Member, count: usize) {
         let Some((from, source)) = &member.imported else { return };
         if count < from.copied {
-            let (publisher, source_path) = (from.publisher.clone(), source.path.clone());
+            let publisher = from.publisher.clone();
+            let source_path = source.path.clone();
             self.outdated.push(OutdatedCopy { publisher, source_path });
             return;
         }

@@ -239,7 +239,8 @@ fn read_batches(
     let builder = builder.with_batch_size(batch_rows as usize);
     let reader = builder.build().map_err(|error| error.to_string())?;
     let mut batches = Vec::new();
-    let (mut found, mut size) = (0, 0);
+    let mut found = 0;
+    let mut size = 0;
     for batch in reader {
         let batch = batch.map_err(|error| error.to_string())?;
         found += batch.num_rows() as i64;

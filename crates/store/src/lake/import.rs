@@ -171,7 +171,7 @@ impl LakeImport<'_> {
 
     /// Commits the segments that have ended.
     fn commit_ended(&mut self) -> Result<(), StoreError> {
-        let ended = self.sink.take_ended()?;
+        let ended = self.sink.take_ended();
         self.has_recounted |= self.writer.commit_imported(ended, self.marks)?;
         Ok(())
     }

@@ -8,7 +8,7 @@ use schemas::table::EventColumn;
 use super::choice::RowChanges;
 use crate::error::StoreError;
 use crate::segment::segment_writer::{FinishedSegment, SegmentWriter};
-use crate::session_rewriter::{EventFlags, SessionRewriter};
+use crate::session_rewriter::{ReplayFlags, SessionRewriter};
 use crate::snapshot::Snapshot;
 
 /// The columns from which the tokens of a session are counted.
@@ -30,8 +30,8 @@ pub(crate) fn recount_sessions(
     let mut rewriter = SessionRewriter::new(snapshot, begin_segment);
     for (session, rows) in changes {
         let mut recount = TokenRecount::new(snapshot.sessions()[*session].row()?);
-        let change = |event_index: i32, flags: EventFlags| match rows.get(&event_index) {
-            Some(flag) => EventFlags { is_replay: *flag, is_counted_elsewhere: *flag },
+        let change = |event_index: i32, flags: ReplayFlags| match rows.get(&event_index) {
+            Some(flag) => ReplayFlags { is_replay: *flag, is_counted_elsewhere: *flag },
             None => flags,
         };
         rewriter.write_events(*session, &change, &mut |batch| {

@@ -6,7 +6,6 @@ use std::{fs, io};
 
 use crate::disk::files::NewFile;
 use crate::disk::held_folder::HeldFolder;
-use crate::disk::pending_syncs::PendingSyncs;
 use crate::error::StoreError;
 use crate::manifest::{SEGMENT_TABLES, SegmentEntry, file_name};
 
@@ -48,12 +47,11 @@ impl SegmentFolder {
         folder.create_file(&file_name(table)).map(NewFile::new).map_err(StoreError::io(&path))
     }
 
-    /// Begins to make the names of the folder and of its files durable.
-    pub(super) fn begin_sync(&self, syncs: &mut PendingSyncs) {
-        if let Some(folder) = &self.folder {
-            folder.begin_sync(syncs);
-            self.segments.begin_sync(syncs);
-        }
+    /// Makes the names of the folder and of its files durable.
+    pub(super) fn sync(&self) -> Result<(), StoreError> {
+        let Some(folder) = &self.folder else { return Ok(()) };
+        folder.sync()?;
+        self.segments.sync()
     }
 
     /// Checks that the files of the segment are at their paths, with the sizes of `entry`.

@@ -22,7 +22,6 @@ use crate::catalog::records::SegmentRecords;
 use crate::catalog::recovery::encode_copy;
 use crate::disk::files::{FileSums, NewFile};
 use crate::disk::held_folder::HeldFolder;
-use crate::disk::pending_syncs::PendingSyncs;
 use crate::error::{StoreError, write_error};
 use crate::index::IndexWriter;
 use crate::manifest::{CHECKSUMS, FileEntry, ROW_COPY, SKIP_INDEX, SegmentEntry};
@@ -52,25 +51,6 @@ impl FinishedSegment {
     }
 }
 
-/// A segment that is written completely, while its files reach the disk.
-pub(crate) struct ClosedSegment {
-    entry: SegmentEntry,
-    folder: SegmentFolder,
-    rows: Arc<SegmentRecords>,
-    syncs: PendingSyncs,
-}
-
-impl ClosedSegment {
-    /// Waits until the segment is on disk.
-    ///
-    /// # Errors
-    /// Fails if a file could not be synced.
-    pub(crate) fn wait(self) -> Result<FinishedSegment, StoreError> {
-        self.syncs.wait()?;
-        Ok(FinishedSegment { entry: self.entry, folder: self.folder, rows: self.rows })
-    }
-}
-
 /// A segment under construction.
 pub(crate) struct SegmentWriter {
     number: i64,
@@ -89,8 +69,6 @@ pub(crate) struct SegmentWriter {
     /// The versions of the rules that masked the logs of the recorded sources.
     rules: BTreeSet<i64>,
     problems: Vec<ProblemRow>,
-    /// The finished files, until they are on disk.
-    syncs: PendingSyncs,
 }
 
 /// The rows of one session in the segment, which are contiguous.
@@ -116,7 +94,6 @@ impl SegmentWriter {
             replaces: Vec::new(),
             rules: BTreeSet::new(),
             problems: Vec::new(),
-            syncs: PendingSyncs::default(),
         }
     }
 
@@ -224,13 +201,8 @@ impl SegmentWriter {
         }));
     }
 
-    /// Closes all files and waits until they are on disk. Returns `None` if there was nothing to write.
-    pub(crate) fn finish(self) -> Result<Option<FinishedSegment>, StoreError> {
-        self.close()?.map(ClosedSegment::wait).transpose()
-    }
-
-    /// Closes all files and begins to sync them. Returns `None` if there was nothing to write.
-    pub(crate) fn close(mut self) -> Result<Option<ClosedSegment>, StoreError> {
+    /// Closes and syncs all files. Returns `None` if there was nothing to write.
+    pub(crate) fn finish(mut self) -> Result<Option<FinishedSegment>, StoreError> {
         if self.recorded.is_empty() {
             return Ok(None);
         }
@@ -268,17 +240,13 @@ impl SegmentWriter {
             encode_copy(&entry, &self.replaces, &rows).map_err(StoreError::io(&copy_path))?;
         let copy = self.write_file(ROW_COPY, [copy])?;
         entry.files.push(file_entry(ROW_COPY, copy));
-        self.folder.begin_sync(&mut self.syncs);
-        let (folder, syncs) = (self.folder, self.syncs);
-        Ok(Some(ClosedSegment { entry, folder, rows: Arc::new(rows), syncs }))
+        self.folder.sync()?;
+        Ok(Some(FinishedSegment { entry, folder: self.folder, rows: Arc::new(rows) }))
     }
 
-    /// Ends a file of the segment and begins to sync it.
-    fn finish_file(&mut self, table: &str, file: NewFile) -> Result<FileSums, StoreError> {
-        let path = self.folder.file_path(table);
-        let (file, sums) = file.finish().map_err(StoreError::io(&path))?;
-        self.syncs.begin(path, &file);
-        Ok(sums)
+    /// Ends and syncs a file of the segment.
+    fn finish_file(&self, table: &str, file: NewFile) -> Result<FileSums, StoreError> {
+        file.finish().map_err(StoreError::io(&self.folder.file_path(table)))
     }
 
     /// Writes a whole file of the segment, given its parts.

@@ -55,7 +55,8 @@ impl SourceTable {
         for list in lists {
             table.texts.push(list.texts);
             for summary in list.summaries {
-                let (number, list) = (table.summaries.len(), table.texts.len() - 1);
+                let number = table.summaries.len();
+                let list = table.texts.len() - 1;
                 table.push(SourceSummary { number, list, ..summary });
             }
         }

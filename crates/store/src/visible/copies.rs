@@ -13,7 +13,7 @@ use xxhash_rust::xxh3::xxh3_128;
 use crate::error::StoreError;
 use crate::segment::segment_writer::{FinishedSegment, SegmentWriter};
 use crate::session_events::ALL_EVENTS;
-use crate::session_rewriter::{EventFlags, SessionRewriter};
+use crate::session_rewriter::{ReplayFlags, SessionRewriter};
 use crate::snapshot::Snapshot;
 
 /// The visible sessions that belong to hidden ones, by their position among the visible ones.
@@ -131,7 +131,7 @@ impl HiddenRelations {
                     let index = usize::try_from(index).ok();
                     index.and_then(|index| copies.get(index)).copied().unwrap_or(false)
                 };
-                let change = |index: i32, _: EventFlags| EventFlags {
+                let change = |index: i32, _: ReplayFlags| ReplayFlags {
                     is_replay: is_copy(index),
                     is_counted_elsewhere: false,
                 };

@@ -11,9 +11,7 @@ use super::action::Action;
 use super::finding::finding_at;
 use crate::reply::convert;
 use crate::reply::convert::shorten;
-use crate::reply::event_predicates::{
-    is_slash_or_shell_command, is_type, own_rows, shows_compaction,
-};
+use crate::reply::event_predicates::{is_prompt, is_type, own_rows, shows_compaction};
 use base::paths::last_part;
 
 /// Minimum growth in tokens of one request that is reported.
@@ -273,11 +271,6 @@ fn describe_size(
         (Some(before), None) => format!(" at {before} tokens"),
         (None, _) => String::new(),
     }
-}
-
-/// Returns true for a prompt of the user to the main agent that is not a command.
-fn is_prompt(row: &EventRow) -> bool {
-    is_type(row, EventType::User) && !row.is_sidechain && !is_slash_or_shell_command(&row.text)
 }
 
 /// Returns true if a record of a compaction contains a summary. Some agents record only that a

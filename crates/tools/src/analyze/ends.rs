@@ -81,14 +81,14 @@ fn rejected_plan_finding(actions: &[Action<'_>]) -> Option<Finding> {
 }
 
 /// Returns true if the row shows that the model said or did something.
-fn is_answer(row: &EventRow) -> bool {
+fn is_of_model(row: &EventRow) -> bool {
     matches!(row.event_type, EventType::Message | EventType::Reasoning | EventType::ToolCall)
 }
 
 /// Returns the position of the last prompt if it has no answer. `own` are the session's own rows.
 fn unanswered_position(own: &[&EventRow]) -> Option<usize> {
     let at = own.iter().rposition(|row| is_type(row, EventType::User))?;
-    let is_answered = own[at + 1..].iter().any(|row| is_answer(row));
+    let is_answered = own[at + 1..].iter().any(|row| is_of_model(row));
     (!is_answered && !is_slash_or_shell_command(&own[at].text)).then_some(at)
 }
 

@@ -128,7 +128,8 @@ fn match_calls(
         if !is_command(other) {
             return None;
         }
-        let (line, other_line) = (line?, other_line?);
+        let line = line?;
+        let other_line = other_line?;
         if line.is_same_as(other_line) {
             return Some(FixMatch::SameCall);
         }

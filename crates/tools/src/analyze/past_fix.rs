@@ -230,7 +230,7 @@ impl KnownFix {
 /// Returns true if both command lines run the same program with different subcommands, such as
 /// `pnpm test` and `pnpm lint`: the second does something else.
 fn is_other_subcommand(failed: &str, worked: &str) -> bool {
-    let (failed, worked) = (parse_programs(failed), parse_programs(worked));
+    let [failed, worked] = [failed, worked].map(parse_programs);
     if failed.iter().any(|program| worked.contains(program)) {
         return false;
     }

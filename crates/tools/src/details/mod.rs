@@ -23,7 +23,7 @@ use super::reply::budget::Budget;
 use super::reply::call::Call;
 use super::reply::interface::{Interface, given};
 use super::reply::retention_warning::dropped_texts_warning;
-use super::reply::rows::{EventFit, Links, Pager};
+use super::reply::rows::{EventFit, EventLinks, Pager};
 use super::reply::scope::{Coverage, SessionFilters};
 use super::reply::session_sums::SubagentIndex;
 use super::reply::tools::Tools;
@@ -139,7 +139,7 @@ pub(super) fn run(
             data.steps.insert(steps).len()
         }
         DetailLevel::Full => {
-            let links = Links::from_rows(&events);
+            let links = EventLinks::from_rows(&events);
             if !includes_reasoning {
                 events.retain(|event| event.event_type != EventType::Reasoning);
             }
@@ -251,7 +251,7 @@ fn describe_next_step(
 fn append_events(
     events: &[EventRow],
     session: &SessionRow,
-    links: &Links,
+    links: &EventLinks,
     pager: &mut Pager<'_>,
     page: &mut DetailPage,
 ) {

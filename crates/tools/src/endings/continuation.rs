@@ -1,13 +1,12 @@
 //! Finds the session in which the user continued what another one left open, of whatever agent. Logs
 //! do not say so: it shows in the folder and the time, and in a prompt or plan that both have.
 
-use schemas::session::EventRow;
+use schemas::ToolError;
 use schemas::tool::details::Continuation;
-use schemas::{EventType, ToolError};
 
 use crate::analyze::{find_rejected_plan, is_left_open, is_plan_call, pair_calls, plan_text};
 use crate::error::store_error;
-use crate::reply::event_predicates::{is_own, is_slash_or_shell_command, is_type, own_rows};
+use crate::reply::event_predicates::{is_own, is_prompt, own_rows};
 use crate::reply::{convert, rows};
 use base::dropped_text::kept_part;
 use base::sanitize::one_line;
@@ -159,10 +158,6 @@ fn read_first_prompt(snapshot: &Snapshot, session: usize) -> Result<String, Tool
     let rows = rows::read_events(snapshot, session, 0, FIRST_EVENTS)?;
     let prompt = rows.iter().find(|row| is_own(row) && is_prompt(row));
     Ok(prompt.map_or_else(String::new, |row| one_line(kept_part(&row.text))))
-}
-
-fn is_prompt(row: &EventRow) -> bool {
-    is_type(row, EventType::User) && !is_slash_or_shell_command(&row.text)
 }
 
 /// Returns true if a text is so long that only a continuation repeats it.

@@ -19,7 +19,7 @@ use super::reply::budget::{Budget, echoed_name};
 use super::reply::call::Call;
 use super::reply::caller::ambiguous_prefix_warning;
 use super::reply::retention_warning::dropped_texts_warning;
-use super::reply::rows::{EventFit, Links, Pager};
+use super::reply::rows::{EventFit, EventLinks, Pager};
 use super::reply::tools::Tools;
 use super::reply::{convert, cursor, rows};
 use crate::error::store_error;
@@ -135,8 +135,8 @@ fn read_page<'a>(
         next: None,
     };
     let (first, mut offset) = start;
-    let no_links = Links::default();
-    let mut links_of: HashMap<usize, Links> = HashMap::new();
+    let no_links = EventLinks::default();
+    let mut links_of: HashMap<usize, EventLinks> = HashMap::new();
     let mut run = VecDeque::new();
     for (at, event) in requested.iter().enumerate().skip(first) {
         call.ensure_running()?;
@@ -158,7 +158,7 @@ fn read_page<'a>(
             Entry::Occupied(known) => known.into_mut(),
             // The links of a session are read for its first event that may have one.
             Entry::Vacant(new) if row.tool_call_id.is_some() => {
-                new.insert(Links::read(snapshot, session)?)
+                new.insert(EventLinks::read(snapshot, session)?)
             }
             Entry::Vacant(_) => &no_links,
         };
@@ -192,7 +192,7 @@ fn read_page<'a>(
 fn read_edit_result(
     snapshot: &Snapshot,
     session: usize,
-    links: &Links,
+    links: &EventLinks,
     row: &EventRow,
 ) -> Result<Option<String>, ToolError> {
     let kind = row.tool_kind.as_ref().and_then(|kind| kind.parse().ok());

@@ -36,7 +36,8 @@ impl EventSpan {
     fn parse_range(text: &str) -> Option<Self> {
         let (session, range) = text.trim().rsplit_once(':')?;
         let (first, last) = range.split_once('-')?;
-        let (first, last) = (first.parse().ok()?, last.parse().ok()?);
+        let first = first.parse().ok()?;
+        let last = last.parse().ok()?;
         (first <= last).then(|| Self { session: session.to_owned(), first, last: Some(last) })
     }
 }

@@ -9,7 +9,7 @@ use crate::reply::event_predicates::{is_of_tools, is_slash_or_shell_command, is_
 use base::sanitize::clean_text;
 
 /// A decision or a prompt as the log words it.
-pub(super) struct Decision<'e> {
+pub(super) struct QuotedDecision<'e> {
     /// What it is, in words of this program.
     pub kind: &'static str,
     pub event: &'e EventRow,
@@ -50,12 +50,12 @@ const MAX_PROMPT_BYTES: usize = 240;
 
 /// Returns the decisions in the order in which a reader needs them: the plan, answers, and sentences of
 /// the agent; the last ones of each, in their order.
-pub(super) fn collect_decisions<'e>(own: &[&'e EventRow]) -> Vec<Decision<'e>> {
+pub(super) fn collect_decisions<'e>(own: &[&'e EventRow]) -> Vec<QuotedDecision<'e>> {
     let mut decisions = Vec::new();
     let plan = own.iter().rfind(|event| is_plan_call(event));
     decisions.extend(plan.map(|event| {
         let decision = decide("The last plan", event, MAX_PLAN_BYTES);
-        Decision { text: plan_text(&decision.text).to_owned(), ..decision }
+        QuotedDecision { text: plan_text(&decision.text).to_owned(), ..decision }
     }));
 
     let answers: Vec<_> = own
@@ -69,7 +69,7 @@ pub(super) fn collect_decisions<'e>(own: &[&'e EventRow]) -> Vec<Decision<'e>> {
     let mut sentences = Vec::new();
     for event in own.iter().filter(|event| is_type(event, EventType::Message)) {
         if let Some(sentence) = decision_sentence(&clean_text(&event.text)) {
-            sentences.push(Decision {
+            sentences.push(QuotedDecision {
                 kind: "The agent said",
                 event,
                 text: sentence,
@@ -83,7 +83,7 @@ pub(super) fn collect_decisions<'e>(own: &[&'e EventRow]) -> Vec<Decision<'e>> {
 }
 
 /// Returns the last prompts between the first and the last one, which are the goal.
-pub(super) fn collect_later_prompts<'e>(own: &[&'e EventRow]) -> Vec<Decision<'e>> {
+pub(super) fn collect_later_prompts<'e>(own: &[&'e EventRow]) -> Vec<QuotedDecision<'e>> {
     let prompts: Vec<_> = own
         .iter()
         .filter(|event| is_type(event, EventType::User) && !is_slash_or_shell_command(&event.text))
@@ -93,8 +93,8 @@ pub(super) fn collect_later_prompts<'e>(own: &[&'e EventRow]) -> Vec<Decision<'e
     shown.map(|event| decide("A later prompt", event, MAX_PROMPT_BYTES)).collect()
 }
 
-fn decide<'e>(kind: &'static str, event: &'e EventRow, max_bytes: usize) -> Decision<'e> {
-    Decision { kind, event, text: clean_text(&event.text), max_bytes }
+fn decide<'e>(kind: &'static str, event: &'e EventRow, max_bytes: usize) -> QuotedDecision<'e> {
+    QuotedDecision { kind, event, text: clean_text(&event.text), max_bytes }
 }
 
 fn last_of<T>(items: &[T], count: usize) -> &[T] {

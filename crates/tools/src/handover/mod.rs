@@ -11,7 +11,7 @@ use schemas::session::{EventRow, SessionRow};
 use schemas::tool::details::{CallGlance, Continuation, SessionEnd};
 use schemas::{ErrorCode, EventType, Provider, ToolError};
 
-use self::decisions::{Decision, collect_decisions, collect_later_prompts};
+use self::decisions::{QuotedDecision, collect_decisions, collect_later_prompts};
 use self::page::HandoverPage;
 use super::analyze::{Action, pair_calls};
 use super::endings::{EndLimits, describe_end, find_successor};
@@ -227,7 +227,7 @@ fn append_goal(page: &mut HandoverPage, own: &[&EventRow]) {
     }
 }
 
-fn append_decisions(page: &mut HandoverPage, decisions: &[Decision<'_>]) {
+fn append_decisions(page: &mut HandoverPage, decisions: &[QuotedDecision<'_>]) {
     page.begin_section("Decisions", DECISIONS_BYTES);
     if decisions.is_empty() {
         page.push_line("None found in the wording of answers and plans.");
@@ -235,7 +235,7 @@ fn append_decisions(page: &mut HandoverPage, decisions: &[Decision<'_>]) {
     append_quotes(page, decisions);
 }
 
-fn append_quotes(page: &mut HandoverPage, quotes: &[Decision<'_>]) {
+fn append_quotes(page: &mut HandoverPage, quotes: &[QuotedDecision<'_>]) {
     for quote in quotes {
         page.push_quote(&label(quote.kind, quote.event), &quote.text, quote.max_bytes);
     }

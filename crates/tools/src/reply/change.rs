@@ -231,7 +231,8 @@ impl Edit {
         let (old, new) = self.sides();
         let mut changes = compare_lines(&old, &new).into_iter();
         let mut out = Vec::new();
-        let (mut i, mut j) = (0, 0);
+        let mut i = 0;
+        let mut j = 0;
         loop {
             let change = changes.next();
             let same = match change {

@@ -8,6 +8,11 @@ pub fn is_type(row: &EventRow, kind: EventType) -> bool {
     row.event_type == kind
 }
 
+/// Returns true for a prompt of the user to the main agent that is not a command.
+pub fn is_prompt(row: &EventRow) -> bool {
+    is_type(row, EventType::User) && !row.is_sidechain && !is_slash_or_shell_command(&row.text)
+}
+
 /// Returns true if the main agent of the session recorded the event: it is not copied from another
 /// session, and not of a subagent.
 pub fn is_own(row: &EventRow) -> bool {

@@ -115,7 +115,8 @@ fn read_patch(patch: &str, is_file: &dyn Fn(&str) -> bool) -> Option<FileAction>
 fn read_hunks(lines: &[&str]) -> Vec<Replacement> {
     let mut hunks = vec![Replacement::default()];
     for line in lines {
-        let (mark, text) = (line.get(..1).unwrap_or(" "), line.get(1..).unwrap_or_default());
+        let mark = line.get(..1).unwrap_or(" ");
+        let text = line.get(1..).unwrap_or_default();
         if line.starts_with("@@") {
             hunks.push(Replacement::default());
         } else if let Some(hunk) = hunks.last_mut() {

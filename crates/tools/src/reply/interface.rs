@@ -72,7 +72,7 @@ impl Interface {
     /// Instead of a tool that is not served, it is the call of the small tool that answers the same, or
     /// else the command. A name that is not a tool's stays as it is.
     pub fn format_call(self, name: &str, arguments: &[(&str, &str)]) -> String {
-        let Some((tool, _)) = find_servable_tool(name) else {
+        let Some(tool) = find_servable_tool(name) else {
             return format_tool_call(name, arguments);
         };
         let Self::Tools(served) = self else { return format_command(tool, arguments) };

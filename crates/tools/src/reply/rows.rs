@@ -104,7 +104,7 @@ const LINK_COLUMNS: &[EventColumn] = &[
 
 /// The links between calls and results of one session, by call id.
 #[derive(Default)]
-pub struct Links(HashMap<String, JoinedCalls>);
+pub struct EventLinks(HashMap<String, JoinedCalls>);
 
 /// The calls and results that share one id: some models restart the numbering of calls in every
 /// turn.
@@ -129,7 +129,7 @@ impl JoinedCalls {
     }
 }
 
-impl Links {
+impl EventLinks {
     /// Reads the links of a session from the narrow columns only.
     pub fn read(snapshot: &Snapshot, session: usize) -> Result<Self, ToolError> {
         let mut links = Self::default();
@@ -214,7 +214,7 @@ impl Links {
 }
 
 /// Converts a row, with all fields and its whole text.
-pub fn convert_whole_event(row: &EventRow, session: &SessionRow, links: &Links) -> Event {
+pub fn convert_whole_event(row: &EventRow, session: &SessionRow, links: &EventLinks) -> Event {
     let mut event = convert::convert_event(row, session);
     links.link_event(row, &mut event);
     event.source = convert::record_source(row, session);
@@ -261,7 +261,7 @@ impl Pager<'_> {
         &mut self,
         row: &EventRow,
         session: &SessionRow,
-        links: &Links,
+        links: &EventLinks,
         offset: usize,
         result: Option<&str>,
     ) -> EventFit {

@@ -10,7 +10,6 @@ use super::caller::Caller;
 use super::interface::Interface;
 use super::retention_warning::dropped_texts_warning;
 use super::scope::SessionFilters;
-use super::session_filter::session_filter;
 use super::time_range::TimeRange;
 use crate::error::store_error;
 use store::Snapshot;
@@ -44,8 +43,14 @@ impl SessionSelection {
         call: &Call<'_>,
     ) -> Result<Vec<usize>, ToolError> {
         let range = self.parse_range(call)?;
-        let since = range.since.map(|since| since.0);
-        let passes = session_filter(self.project.as_deref(), self.provider, since);
+        let filters = SessionFilters {
+            project: self.project.as_deref(),
+            provider: self.provider,
+            since: range.since,
+            until: range.until,
+            ..SessionFilters::default()
+        };
+        let passes = filters.row_filter(snapshot);
         // Only `last` is known here: a report or an export is no agent's.
         let caller = Caller { interface: Interface::Commands, ..Caller::default() };
         let mut named = Vec::new();
@@ -56,18 +61,11 @@ impl SessionSelection {
         let mut found = Vec::new();
         for (at, row) in snapshot.sessions().iter().enumerate() {
             let is_named = named.is_empty() || named.contains(&at);
-            if is_named && passes(row) && range.begins_in_time(row) {
+            if is_named && passes(row) {
                 found.push(at);
             }
         }
         if found.is_empty() {
-            let filters = SessionFilters {
-                project: self.project.as_deref(),
-                provider: self.provider,
-                since: range.since,
-                until: range.until,
-                ..SessionFilters::default()
-            };
             if let Some(reason) = filters.explain_none(snapshot) {
                 return Err(ToolError::new(ErrorCode::SessionNotFound, reason));
             }

@@ -38,7 +38,8 @@ pub fn session_tokens(row: &SessionRow, prices: &PriceTable) -> Option<Tokens> {
 fn sum_tokens(rows: &[&SessionRow], prices: &PriceTable) -> Tokens {
     let mut tokens = Tokens { confidence: Confidence::Measured, ..Tokens::default() };
     let mut recorded = Usage::default();
-    let (mut costs, mut logged) = (Vec::new(), Vec::new());
+    let mut costs = Vec::new();
+    let mut logged = Vec::new();
     for row in rows {
         tokens.counted_once = tokens.counted_once.plus(row.usage());
         recorded = recorded.plus(row.recorded_usage());

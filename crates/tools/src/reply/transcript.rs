@@ -11,7 +11,7 @@ use schemas::{ErrorCode, EventId, Timestamp, ToolError};
 
 use super::call::Call;
 use super::convert;
-use super::rows::{Links, convert_whole_event, read_event_range};
+use super::rows::{EventLinks, convert_whole_event, read_event_range};
 use super::shown::{describe_event, read_diff};
 use super::turn_costs::turn_costs;
 use crate::error::store_error;
@@ -86,7 +86,7 @@ impl Transcript {
         prices: &PriceTable,
         call: &Call<'_>,
     ) -> Result<Self, ToolError> {
-        let links = Links::from_rows(rows);
+        let links = EventLinks::from_rows(rows);
         let mut events = Vec::with_capacity(rows.len());
         for chunk in rows.chunks(CHUNK_EVENTS) {
             call.ensure_running()?;

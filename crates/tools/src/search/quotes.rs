@@ -5,7 +5,7 @@ use schemas::tool::search::Match;
 use schemas::{EventType, ToolError, ToolKind, limits};
 
 use crate::error::store_error;
-use crate::reply::rows::{Links, convert_whole_event, read_events};
+use crate::reply::rows::{EventLinks, convert_whole_event, read_events};
 use crate::reply::shown::read_diff;
 use crate::reply::text_share::{TextSize, share_room};
 use base::json_length::json_length;
@@ -61,7 +61,7 @@ pub(super) fn quote_diff(
     let end = hit.event_index.saturating_add(1);
     let row = read_events(snapshot, hit.session, hit.event_index, end)?.pop();
     let session = snapshot.sessions()[hit.session].row().map_err(store_error)?;
-    let event = row.map(|row| convert_whole_event(&row, session, &Links::default()));
+    let event = row.map(|row| convert_whole_event(&row, session, &EventLinks::default()));
     let diff = event.and_then(|event| read_diff(&event, None));
     Ok(diff.map(|diff| cut_for_json(&diff.text, MAX_DIFF_BYTES)))
 }

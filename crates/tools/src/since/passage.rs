@@ -15,7 +15,7 @@ const MAX_FILES: usize = 4;
 /// Rows after a call among which its result is looked for.
 const RESULT_REACH: usize = 20;
 
-/// A part of paths in which a secret was masked, here or by whoever published the log.
+/// A part of paths in which a secret was masked, here or on the machine that published the log.
 const MASKED: &str = "REDACTED";
 
 /// Maximum number of characters of the ending of a file's name.

@@ -118,7 +118,7 @@ impl<'a> Statement<'a> {
 
 /// A later event that has the words of two names of a statement, and a word of change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Candidate {
+struct LaterEvent {
     row: PastRow,
     /// Position of its segment, and its row there.
     place: (usize, usize),
@@ -142,8 +142,8 @@ pub(super) fn find_later_statements(
 fn find_candidates(
     snapshot: &Snapshot,
     statements: &[Statement<'_>],
-) -> Result<Vec<Vec<Candidate>>, StoreError> {
-    let mut found: Vec<BTreeSet<Candidate>> = vec![BTreeSet::new(); statements.len()];
+) -> Result<Vec<Vec<LaterEvent>>, StoreError> {
+    let mut found: Vec<BTreeSet<LaterEvent>> = vec![BTreeSet::new(); statements.len()];
     for (number, segment) in snapshot.segments().iter().enumerate() {
         let mut wanted = Vec::new();
         for (statement, found) in statements.iter().zip(&mut found) {
@@ -177,7 +177,7 @@ fn find_candidates(
                     let offset = u32::try_from(row - span.start).unwrap_or(u32::MAX);
                     let event_index = span.first_index.saturating_add(offset);
                     let at = PastRow { time, session: span.session, event_index };
-                    found.insert(Candidate { row: at, place: (number, row) });
+                    found.insert(LaterEvent { row: at, place: (number, row) });
                 }
             }
             while found.len() > MAX_READ_EVENTS {
@@ -259,7 +259,7 @@ fn longest_word(name: &str) -> Option<&str> {
 fn find_change(
     snapshot: &Snapshot,
     statement: &Statement<'_>,
-    candidates: &[Candidate],
+    candidates: &[LaterEvent],
 ) -> Result<Option<PastRow>, StoreError> {
     if candidates.is_empty() {
         return Ok(None);

@@ -66,7 +66,7 @@ pub(super) fn run(
         None => call.zone.clone(),
     };
     let range = TimeRange::parse(args.since.as_deref(), args.until.as_deref(), &zone, call.now)?;
-    let (since, until) = (range.since.map(|time| time.0), range.until.map(|time| time.0));
+    let [since, until] = [range.since, range.until].map(|time| time.map(|time| time.0));
 
     let sessions = snapshot.sessions();
     let id = args.session_id.as_deref();
