@@ -68,14 +68,11 @@ const LINE_END: &str = "  ";
 
 const ASSEMBLY: Assembly = Assembly {
     name: "Aider history",
-    shares_file: true,
     source_suffix: HISTORY,
     is_source: Path::is_file,
-    is_part: |_| false,
     sessions: list_chats,
-    find_defect: |_| None,
     assemble: assemble_chat,
-    rows: None,
+    ..Assembly::NONE
 };
 
 /// Histories are in the folders of projects, which only the user knows, unless a variable names one.

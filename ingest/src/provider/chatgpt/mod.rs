@@ -59,14 +59,11 @@ const EXPORT: ChatExport = ChatExport {
 
 const ASSEMBLY: Assembly = Assembly {
     name: "ChatGPT export",
-    shares_file: true,
     source_suffix: ".json",
     is_source: |path| EXPORT.is_export(path),
-    is_part: |_| false,
     sessions: |path| EXPORT.list(path),
-    find_defect: |_| None,
     assemble: |path| EXPORT.assemble(path),
-    rows: None,
+    ..Assembly::NONE
 };
 
 fn claim_log(head: &LogHead<'_>) -> Option<SessionClaim> {

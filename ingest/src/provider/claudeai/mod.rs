@@ -59,14 +59,11 @@ const EXPORT: ChatExport = ChatExport {
 
 const ASSEMBLY: Assembly = Assembly {
     name: "claude.ai export",
-    shares_file: true,
     source_suffix: ".json",
     is_source: |path| EXPORT.is_export(path),
-    is_part: |_| false,
     sessions: |path| EXPORT.list(path),
-    find_defect: |_| None,
     assemble: |path| EXPORT.assemble(path),
-    rows: None,
+    ..Assembly::NONE
 };
 
 /// The parent of the first message of a conversation.

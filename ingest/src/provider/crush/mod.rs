@@ -78,14 +78,13 @@ const TABLES: SessionTables = SessionTables {
 
 const ASSEMBLY: Assembly = Assembly {
     name: "Crush database",
-    shares_file: true,
     source_suffix: DATABASE,
     is_source: |path| path.file_name().is_some_and(|name| name == DATABASE),
-    is_part: |_| false,
     sessions: |database| TABLES.list(database),
     find_defect: |database| TABLES.find_defect(database),
     assemble: |path| TABLES.assemble(path),
     rows: Some(RowTables::new(TABLES.agent, &[(TABLES.sessions, "id")])),
+    ..Assembly::NONE
 };
 
 /// Maximum size in bytes of the list of projects.

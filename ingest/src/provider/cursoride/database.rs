@@ -84,10 +84,8 @@ const MAX_CHAT_BYTES: i64 = 32 << 20;
 /// Assembles the chats in a database. The path of a chat is `<database>#<id>`.
 pub(super) const ASSEMBLY: Assembly = Assembly {
     name: "Cursor database",
-    shares_file: true,
     source_suffix: DATABASE,
     is_source: is_database,
-    is_part: |_| false,
     sessions: |database| {
         let found = query_database(database, AGENT, list_chats)?;
         let sessions = found.iter().map(|session| assembled_session(database, session)).collect();
@@ -107,6 +105,7 @@ pub(super) const ASSEMBLY: Assembly = Assembly {
         )),
         ..RowTables::new(AGENT, &[("composerHeaders", "composerId")])
     }),
+    ..Assembly::NONE
 };
 
 /// Returns whether a file is the database with the chats of all windows.

@@ -87,14 +87,13 @@ const TABLES: SessionTables = SessionTables {
 
 const ASSEMBLY: Assembly = Assembly {
     name: "Devin database",
-    shares_file: true,
     source_suffix: "sessions.db",
     is_source: |path| path.ends_with(DATABASE),
-    is_part: |_| false,
     sessions: |database| TABLES.list(database),
     find_defect: |database| TABLES.find_defect(database),
     assemble: |path| TABLES.assemble(path),
     rows: Some(RowTables::new(AGENT, &[(SESSIONS, "id")])),
+    ..Assembly::NONE
 };
 
 fn log_roots(places: &AgentFolders<'_>) -> Vec<PathBuf> {

@@ -85,10 +85,8 @@ const TABLES: ListedTables<'_> = ListedTables {
 
 const ASSEMBLY: Assembly = Assembly {
     name: "Forge database",
-    shares_file: true,
     source_suffix: DATABASE,
     is_source: |path| path.file_name().is_some_and(|name| name == DATABASE),
-    is_part: |_| false,
     sessions: |database| {
         let listing =
             query_database(database, AGENT, |connection| list_sessions(connection, &TABLES))?;
@@ -97,6 +95,7 @@ const ASSEMBLY: Assembly = Assembly {
     find_defect: |database| find_unread_rows(database, AGENT),
     assemble: assemble_conversation,
     rows: Some(RowTables::new(AGENT, &[(TABLE, "conversation_id")])),
+    ..Assembly::NONE
 };
 
 /// Returns the databases of this version, and of those that had no dot before the name of the folder.

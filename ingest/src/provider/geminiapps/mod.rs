@@ -58,14 +58,11 @@ const EXPORT: ChatExport = ChatExport {
 
 const ASSEMBLY: Assembly = Assembly {
     name: "Gemini Takeout",
-    shares_file: true,
     source_suffix: ".json",
     is_source: |path| EXPORT.is_export(path),
-    is_part: |_| false,
     sessions: |path| EXPORT.list(path),
-    find_defect: |_| None,
     assemble: |path| EXPORT.assemble(path),
-    rows: None,
+    ..Assembly::NONE
 };
 
 /// The beginning of the address of a conversation.

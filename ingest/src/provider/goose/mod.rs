@@ -110,14 +110,13 @@ const TABLES: SessionTables = SessionTables {
 
 const ASSEMBLY: Assembly = Assembly {
     name: "Goose database",
-    shares_file: true,
     source_suffix: DATABASE,
     is_source: is_database,
-    is_part: |_| false,
     sessions: |database| TABLES.list(database),
     find_defect: |database| TABLES.find_defect(database),
     assemble: |path| TABLES.assemble(path),
     rows: Some(RowTables::new(AGENT, &[(TABLES.sessions, "id")])),
+    ..Assembly::NONE
 };
 
 /// Beginnings of the titles that Goose gives to sessions without one.

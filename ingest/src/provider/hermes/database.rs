@@ -58,10 +58,8 @@ const AGENT: &str = "Hermes";
 /// Assembles the sessions in a database. The path of a session is `<database>#<session id>`.
 pub(super) const ASSEMBLY: Assembly = Assembly {
     name: "Hermes database",
-    shares_file: true,
     source_suffix: DATABASE,
     is_source: |path| path.file_name().is_some_and(|name| name == DATABASE),
-    is_part: |_| false,
     sessions: list_sessions,
     find_defect: |database| find_unread_rows(database, AGENT),
     assemble: |path| {
@@ -70,6 +68,7 @@ pub(super) const ASSEMBLY: Assembly = Assembly {
             .ok_or_else(missing_session)
     },
     rows: Some(RowTables::new(AGENT, &[("sessions", "id")])),
+    ..Assembly::NONE
 };
 
 /// Returns the path of the database in a home folder of Hermes.

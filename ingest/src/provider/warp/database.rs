@@ -77,10 +77,8 @@ const TABLES: ListedTables<'_> = ListedTables {
 /// Assembles the conversations in a database. The path of one is `<database>#<id>`.
 pub(super) const ASSEMBLY: Assembly = Assembly {
     name: "Warp database",
-    shares_file: true,
     source_suffix: DATABASE,
     is_source: |path| path.file_name().is_some_and(|name| name == DATABASE),
-    is_part: |_| false,
     sessions: |database| {
         let listing =
             query_database(database, AGENT, |connection| list_sessions(connection, &TABLES))?;
@@ -92,7 +90,7 @@ pub(super) const ASSEMBLY: Assembly = Assembly {
         query_database(&database, AGENT, |connection| read_document(connection, &id))?
             .ok_or_else(missing_session)
     },
-    rows: None,
+    ..Assembly::NONE
 };
 
 /// A record of a document, with what orders it.

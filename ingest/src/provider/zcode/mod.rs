@@ -82,14 +82,13 @@ const TABLES: SessionTables = SessionTables {
 
 const ASSEMBLY: Assembly = Assembly {
     name: "ZCode database",
-    shares_file: true,
     source_suffix: "db.sqlite",
     is_source: |path| path.ends_with(DATABASE),
-    is_part: |_| false,
     sessions: |database| TABLES.list(database),
     find_defect: |database| TABLES.find_defect(database),
     assemble: |path| TABLES.assemble(path),
     rows: Some(RowTables::new(TABLES.agent, &[(TABLES.sessions, "id")])),
+    ..Assembly::NONE
 };
 
 fn log_roots(places: &AgentFolders<'_>) -> Vec<PathBuf> {

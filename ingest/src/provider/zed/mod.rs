@@ -84,10 +84,8 @@ const TABLES: ListedTables<'_> = ListedTables {
 
 const ASSEMBLY: Assembly = Assembly {
     name: "Zed database",
-    shares_file: true,
     source_suffix: "threads.db",
     is_source: |path| path.ends_with(DATABASE),
-    is_part: |_| false,
     sessions: |database| {
         let listing =
             query_database(database, AGENT, |connection| list_sessions(connection, &TABLES))?;
@@ -96,6 +94,7 @@ const ASSEMBLY: Assembly = Assembly {
     find_defect: |database| find_unread_rows(database, AGENT),
     assemble: assemble_thread,
     rows: Some(RowTables::new(AGENT, &[("threads", "id")])),
+    ..Assembly::NONE
 };
 
 fn log_roots(places: &AgentFolders<'_>) -> Vec<PathBuf> {
