@@ -30,7 +30,7 @@ use crate::provider::shared::database::document_text::{document_bytes, info_json
 use crate::provider::shared::database::listing::{
     self, DatabaseListing, ListedTable, ListedTables,
 };
-use crate::provider::shared::database::tables::{self, missing_session};
+use crate::provider::shared::database::tables;
 use crate::source::assembly::{Assembly, RowTables, SessionList};
 
 /// Value of `store` in the documents of these sessions.
@@ -62,11 +62,7 @@ pub(super) const ASSEMBLY: Assembly = Assembly {
     is_source: |path| path.file_name().is_some_and(|name| name == DATABASE),
     sessions: list_sessions,
     find_defect: |database| find_unread_rows(database, AGENT),
-    assemble: |path| {
-        let (database, session) = split_session_path(path).ok_or_else(missing_session)?;
-        query_database(&database, AGENT, |connection| assemble_document(connection, &session))?
-            .ok_or_else(missing_session)
-    },
+    assemble: |path| tables::read_session_at(path, AGENT, assemble_document),
     rows: Some(RowTables::new(AGENT, &[("sessions", "id")])),
     ..Assembly::NONE
 };

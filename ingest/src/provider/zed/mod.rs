@@ -31,14 +31,10 @@ use crate::provider::shared::chat;
 use crate::provider::shared::database::cells::{
     cell_bytes, cell_text, read_columns, read_table_names, select_cells,
 };
-use crate::provider::shared::database::connection::{find_unread_rows, query_database};
+use crate::provider::shared::database::connection::find_unread_rows;
 use crate::provider::shared::database::document_text::{document_bytes, info_json};
-use crate::provider::shared::database::listing::{
-    ListedTable, ListedTables, TableGeneration, list_sessions,
-};
-use crate::provider::shared::database::tables::{
-    claim_stored, missing_session, session_list, split_session_path,
-};
+use crate::provider::shared::database::listing::{ListedTable, ListedTables, TableGeneration};
+use crate::provider::shared::database::tables::{claim_stored, read_session_at};
 use crate::provider::shared::document::{self, ASSEMBLED, Document};
 use crate::provider::shared::identity::begin_header_record;
 use crate::source::assembly::{Assembly, RowTables};
@@ -86,11 +82,7 @@ const ASSEMBLY: Assembly = Assembly {
     name: "Zed database",
     source_suffix: "threads.db",
     is_source: |path| path.ends_with(DATABASE),
-    sessions: |database| {
-        let listing =
-            query_database(database, AGENT, |connection| list_sessions(connection, &TABLES))?;
-        Ok(session_list(database, listing))
-    },
+    sessions: |database| TABLES.list(database),
     find_defect: |database| find_unread_rows(database, AGENT),
     assemble: assemble_thread,
     rows: Some(RowTables::new(AGENT, &[("threads", "id")])),
@@ -141,16 +133,13 @@ struct GitState {
 
 /// Assembles the document of the thread at a path.
 fn assemble_thread(path: &Path) -> io::Result<Vec<u8>> {
-    let (database, id) = split_session_path(path).ok_or_else(missing_session)?;
-    let row = query_database(&database, AGENT, |connection| read_row(connection, &id))?;
-    let ThreadRow { mut info, data_type, data } = row.ok_or_else(missing_session)?;
+    let ThreadRow { mut info, data_type, data } = read_session_at(path, AGENT, read_row)?;
     let text = match data_type.as_str() {
         "json" => data,
         _ => decompress(&data)?,
     };
     let thread: StoredThread<'_> = serde_json::from_slice(&text).map_err(io::Error::other)?;
 
-    info.insert("id".to_owned(), id.into());
     let title = thread.title.or(thread.summary);
     let snapshot = thread.initial_project_snapshot;
     let worktree = snapshot.and_then(|snapshot| snapshot.worktree_snapshots.into_iter().next());
@@ -174,7 +163,7 @@ fn message_json(raw: &RawValue) -> String {
 
 /// The row of a thread.
 struct ThreadRow {
-    /// The short columns.
+    /// The short columns, and the id.
     info: Map<String, Json>,
     data_type: String,
     data: Vec<u8>,
@@ -198,6 +187,7 @@ fn read_row(connection: &Connection, id: &str) -> Result<Option<ThreadRow>> {
         for (at, name) in columns.iter().enumerate() {
             info.insert((*name).to_owned(), cell_text(row.get_ref(at + 2)?).into());
         }
+        info.insert("id".to_owned(), id.into());
         let data_type = cell_text(row.get_ref(0)?);
         Ok(ThreadRow { info, data_type, data: cell_bytes(row.get_ref(1)?).to_vec() })
     };
