@@ -17,21 +17,13 @@ use crate::text::render;
 
 /// Text in the user's role that no user typed.
 pub(super) const MACHINE_TEXTS: &[MachineText] = &[
-    machine_text("<system-reminder", "</system-reminder>", "system_reminder"),
-    machine_text("<local-command-stdout>", "", "local_command_output"),
-    machine_text("<local-command-stderr>", "", "local_command_output"),
-    machine_text("<command-name>", "", "command"),
-    machine_text("<command-message>", "", "command"),
-    machine_text("<task-notification", "", "task_notification"),
+    MachineText::documented("<system-reminder", "</system-reminder>", "system_reminder"),
+    MachineText::documented("<local-command-stdout>", "", "local_command_output"),
+    MachineText::documented("<local-command-stderr>", "", "local_command_output"),
+    MachineText::documented("<command-name>", "", "command"),
+    MachineText::documented("<command-message>", "", "command"),
+    MachineText::documented("<task-notification", "", "task_notification"),
 ];
-
-const fn machine_text(
-    start: &'static str,
-    end: &'static str,
-    subtype: &'static str,
-) -> MachineText {
-    MachineText { start, end, subtype, seen: "docs" }
-}
 
 /// The tag around the order of a parent to its subagent.
 const ORDER_TAG: &str = "<teammate-message";

@@ -39,12 +39,8 @@ pub(super) const FORMAT: LogFormat = LogFormat {
 const LAYOUT: DocumentLayout = DocumentLayout { list: Some("messages"), header: &["metadata"] };
 
 /// Text that CodeWhale puts before a prompt.
-const MACHINE_TEXTS: &[MachineText] = &[MachineText {
-    start: "<turn_meta>",
-    end: "</turn_meta>",
-    subtype: "turn_meta",
-    seen: "docs",
-}];
+const MACHINE_TEXTS: &[MachineText] =
+    &[MachineText::documented("<turn_meta>", "</turn_meta>", "turn_meta")];
 
 /// Title of a session without a prompt.
 const PLACEHOLDER_TITLE: &str = "New Session";

@@ -66,21 +66,21 @@ const PLACEHOLDER_TITLE: &str = "Chat for session:";
 
 /// Text in the user's role that no user typed, as `cortex-replay` knows it.
 const MACHINE_TEXTS: &[MachineText] = &[
-    machine_text("<system-reminder>", "</system-reminder>", "system_reminder"),
-    machine_text("<local-command-caveat>", "</local-command-caveat>", "local_command_caveat"),
-    machine_text("<local-command-stdout>", "</local-command-stdout>", "local_command_output"),
-    machine_text("<task-notification>", "</task-notification>", "task_notification"),
-    machine_text("<command-name>", "", "command"),
-    machine_text("<command-message>", "", "command"),
+    MachineText::documented("<system-reminder>", "</system-reminder>", "system_reminder"),
+    MachineText::documented(
+        "<local-command-caveat>",
+        "</local-command-caveat>",
+        "local_command_caveat",
+    ),
+    MachineText::documented(
+        "<local-command-stdout>",
+        "</local-command-stdout>",
+        "local_command_output",
+    ),
+    MachineText::documented("<task-notification>", "</task-notification>", "task_notification"),
+    MachineText::documented("<command-name>", "", "command"),
+    MachineText::documented("<command-message>", "", "command"),
 ];
-
-const fn machine_text(
-    start: &'static str,
-    end: &'static str,
-    subtype: &'static str,
-) -> MachineText {
-    MachineText { start, end, subtype, seen: "docs" }
-}
 
 /// Returns the document that describes the messages of a file.
 fn description_path(log: &Path) -> Option<PathBuf> {
