@@ -31,7 +31,7 @@ use crate::provider::shared::database::document_text::document_bytes;
 use crate::provider::shared::database::tables::{
     claim_stored, missing_session, session_path, split_session_path,
 };
-use crate::provider::shared::document::{self, ASSEMBLED, Document};
+use crate::provider::shared::document::{ASSEMBLED, Document};
 use crate::source::assembly::{AssembledSession, Assembly, SessionList};
 use crate::source::bounded_file::read_bounded_file;
 use crate::stream::{DecodedEvent, RecordAt, Stream, parse_micros};
@@ -234,7 +234,7 @@ fn decode_log(bytes: &[u8], out: &mut Stream, tally: &mut RecordTally) {
     out.extend_time_range(start);
     let path = PathBuf::from(&out.session.source_path);
     out.set_cwd(path.parent().and_then(Path::to_str));
-    document::for_each_record(bytes, &chat.records, out, tally, &mut |block, raw, at, out| {
+    chat.for_each_record(out, tally, &mut |block, raw, at, out| {
         out.begin_record_by_content(at, raw, start.take());
         decode_block(block, at, out)
     });

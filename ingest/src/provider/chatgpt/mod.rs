@@ -25,7 +25,7 @@ use crate::provider::format::{LogFormat, LogHead, LogReader, Quirks, RecordTally
 use crate::provider::shared::chat;
 use crate::provider::shared::chat_export::ChatExport;
 use crate::provider::shared::database::tables::claim_stored;
-use crate::provider::shared::document::{self, ASSEMBLED, Document};
+use crate::provider::shared::document::{ASSEMBLED, Document};
 use crate::source::assembly::Assembly;
 use crate::stream::{Stream, TitleFrom};
 use crate::text::json::{JsonFields, Value};
@@ -80,8 +80,7 @@ fn decode_log(bytes: &[u8], out: &mut Stream, tally: &mut RecordTally) {
         current = info.text("current_node").map(entry_id);
     });
     let mut decoder = ChatGptDecoder::default();
-    let records = &conversation.records;
-    document::for_each_record(bytes, records, out, tally, &mut |node, raw, at, out| {
+    conversation.for_each_record(out, tally, &mut |node, raw, at, out| {
         decoder.decode_node(node, raw, at, out)
     });
     // The user may have gone back to an older branch since the last message.

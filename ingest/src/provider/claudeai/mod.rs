@@ -22,7 +22,7 @@ use crate::provider::format::{
 use crate::provider::shared::arguments::Arguments;
 use crate::provider::shared::chat_export::ChatExport;
 use crate::provider::shared::database::tables::claim_stored;
-use crate::provider::shared::document::{self, ASSEMBLED, Document};
+use crate::provider::shared::document::{ASSEMBLED, Document};
 use crate::provider::shared::drift;
 use crate::provider::shared::identity::{
     begin_header_record, begin_identified_record, uuid_identity,
@@ -103,8 +103,7 @@ fn decode_log(bytes: &[u8], out: &mut Stream, tally: &mut RecordTally) {
     let conversation = Document::read(bytes, &ASSEMBLED, out, tally);
     conversation.with_info(|info| decode_info(info, out));
     let mut decoder = ClaudeAiDecoder::default();
-    let records = &conversation.records;
-    document::for_each_record(bytes, records, out, tally, &mut |message, raw, at, out| {
+    conversation.for_each_record(out, tally, &mut |message, raw, at, out| {
         decoder.decode_message(message, raw, at, out)
     });
 }

@@ -130,13 +130,9 @@ fn decode_log(bytes: &[u8], out: &mut Stream, tally: &mut RecordTally) {
     if document::is_list(bytes) {
         let document = Document::read(bytes, &TASK_LAYOUT, out, tally);
         let mut decoder = task::ClineTaskDecoder::default();
-        document::for_each_record(
-            bytes,
-            &document.records,
-            out,
-            tally,
-            &mut |message, _, at, out| decoder.decode_message(message, at, out),
-        );
+        document.for_each_record(out, tally, &mut |message, _, at, out| {
+            decoder.decode_message(message, at, out)
+        });
         return;
     }
 
@@ -151,7 +147,7 @@ fn decode_log(bytes: &[u8], out: &mut Stream, tally: &mut RecordTally) {
     }
 
     let mut decoder = message::ClineSessionDecoder::default();
-    document::for_each_record(bytes, &document.records, out, tally, &mut |message, _, at, out| {
+    document.for_each_record(out, tally, &mut |message, _, at, out| {
         decoder.decode_message(message, at, out)
     });
 }

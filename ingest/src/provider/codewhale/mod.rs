@@ -19,7 +19,7 @@ use crate::provider::format::{
     AgentFolders, LogFormat, LogHead, LogReader, Quirks, RecordOutcome, RecordTally, SessionClaim,
 };
 use crate::provider::shared::blocks;
-use crate::provider::shared::document::{self, Document, DocumentLayout};
+use crate::provider::shared::document::{Document, DocumentLayout};
 use crate::provider::shared::identity::{ContentIds, begin_header_record};
 use crate::provider::shared::machine_text::MachineText;
 use crate::stream::{DecodedEvent, RecordAt, Stream, TitleFrom, parse_micros};
@@ -80,7 +80,7 @@ fn decode_log(bytes: &[u8], out: &mut Stream, tally: &mut RecordTally) {
         }
     });
     let mut ids = ContentIds::default();
-    document::for_each_record(bytes, &session.records, out, tally, &mut |message, raw, at, out| {
+    session.for_each_record(out, tally, &mut |message, raw, at, out| {
         let id = ids.next(raw, out);
         decode_message(message, (&id, raw), start.take(), at, out)
     });

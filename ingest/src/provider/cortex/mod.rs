@@ -134,7 +134,7 @@ fn decode_log(bytes: &[u8], out: &mut Stream, tally: &mut RecordTally) {
     let conversation = Document::read(bytes, &LAYOUT, out, tally);
     let fields = conversation.fields();
     apply_description(&|key| fields.get(key).and_then(Json::as_str), out);
-    document::for_each_record(bytes, &conversation.records, out, tally, &mut decode_message);
+    conversation.for_each_record(out, tally, &mut decode_message);
 }
 
 fn apply_description<'f>(field: &dyn Fn(&str) -> Option<&'f str>, out: &mut Stream) {

@@ -29,7 +29,7 @@ use crate::provider::shared::database::connection::query_database;
 use crate::provider::shared::database::tables::{
     RecordTable, SESSIONS, SessionTables, claim_stored,
 };
-use crate::provider::shared::document::{self, ASSEMBLED, Document};
+use crate::provider::shared::document::{ASSEMBLED, Document};
 use crate::source::assembly::{Assembly, RowTables};
 use crate::stream::{Stream, TitleFrom};
 use crate::text::json::{JsonFields, Value};
@@ -130,8 +130,8 @@ fn claim_log(head: &LogHead<'_>) -> Option<SessionClaim> {
 fn decode_log(bytes: &[u8], out: &mut Stream, tally: &mut RecordTally) {
     let session = Document::read(bytes, &ASSEMBLED, out, tally);
     session.with_info(|info| decode_header(info, out));
-    let mut decoder = DevinDecoder::new(bytes, &session.records);
-    document::for_each_record(bytes, &session.records, out, tally, &mut |node, raw, at, out| {
+    let mut decoder = DevinDecoder::new(&session);
+    session.for_each_record(out, tally, &mut |node, raw, at, out| {
         decoder.decode_node(node, raw, at, out)
     });
 }

@@ -34,7 +34,7 @@ use crate::provider::shared::database::connection::find_unread_rows;
 use crate::provider::shared::database::document_text::{document_bytes, info_json};
 use crate::provider::shared::database::listing::{ListedTable, ListedTables, TableGeneration};
 use crate::provider::shared::database::tables::{claim_stored, read_session_at};
-use crate::provider::shared::document::{self, ASSEMBLED, Document};
+use crate::provider::shared::document::{ASSEMBLED, Document};
 use crate::source::assembly::{Assembly, RowTables};
 use crate::source::container::MAX_DOCUMENT_BYTES;
 use crate::stream::{Stream, TitleFrom};
@@ -155,8 +155,7 @@ fn decode_log(bytes: &[u8], out: &mut Stream, tally: &mut RecordTally) {
     let conversation = Document::read(bytes, &ASSEMBLED, out, tally);
     let mut decoder = ForgeDecoder::default();
     conversation.with_info(|info| decoder.start = decode_header(info, out));
-    let records = &conversation.records;
-    document::for_each_record(bytes, records, out, tally, &mut |record, raw, at, out| {
+    conversation.for_each_record(out, tally, &mut |record, raw, at, out| {
         decoder.decode_record(record, raw, at, out)
     });
 }

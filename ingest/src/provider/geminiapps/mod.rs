@@ -24,7 +24,7 @@ use crate::provider::format::{
 };
 use crate::provider::shared::chat_export::{ChatExport, Fields};
 use crate::provider::shared::database::tables::claim_stored;
-use crate::provider::shared::document::{self, ASSEMBLED, Document};
+use crate::provider::shared::document::{ASSEMBLED, Document};
 use crate::provider::shared::drift;
 use crate::source::assembly::Assembly;
 use crate::stream::{RecordAt, Stream, parse_micros};
@@ -142,8 +142,7 @@ fn claim_log(head: &LogHead<'_>) -> Option<SessionClaim> {
 
 fn decode_log(bytes: &[u8], out: &mut Stream, tally: &mut RecordTally) {
     let conversation = Document::read(bytes, &ASSEMBLED, out, tally);
-    let records = &conversation.records;
-    document::for_each_record(bytes, records, out, tally, &mut decode_entry);
+    conversation.for_each_record(out, tally, &mut decode_entry);
 }
 
 /// Decodes an entry: a prompt with its answers, or something else that the user did.

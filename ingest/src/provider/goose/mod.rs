@@ -193,11 +193,9 @@ fn decode_log(bytes: &[u8], out: &mut Stream, tally: &mut RecordTally) {
     }
 
     let session = Document::read(bytes, &ASSEMBLED, out, tally);
-    let has_ledger = document::has_record(bytes, &session.records, LEDGER, |record| {
-        record.text("table") == Some(LEDGER)
-    });
+    let has_ledger = session.has_record(LEDGER, |record| record.text("table") == Some(LEDGER));
     session.with_info(|info| decode_header(info, !has_ledger, out));
-    document::for_each_record(bytes, &session.records, out, tally, &mut |record, raw, at, out| {
+    session.for_each_record(out, tally, &mut |record, raw, at, out| {
         decoder.decode_record(record, raw, at, out)
     });
     if !has_ledger {

@@ -184,7 +184,7 @@ fn decode_log(bytes: &[u8], out: &mut Stream, tally: &mut RecordTally) {
     });
 
     let mut abandoned_from = None;
-    document::for_each_record(bytes, &document.records, out, tally, &mut |message, _, at, out| {
+    document.for_each_record(out, tally, &mut |message, _, at, out| {
         let id = message_id(message);
         out.begin_message(id);
         let first = out.position();

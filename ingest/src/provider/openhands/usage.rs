@@ -14,7 +14,7 @@ use schemas::{EventType, Usage};
 use serde_json::Value as Json;
 
 use crate::provider::shared::chat;
-use crate::provider::shared::document::RecordSpan;
+use crate::provider::shared::document::Document;
 use crate::provider::shared::identity::begin_header_record;
 use crate::stream::{DecodedEvent, Stream};
 use crate::text::json::{JsonFields, LineItem, Parser};
@@ -129,11 +129,11 @@ pub(super) struct NamedResponses {
 }
 
 impl NamedResponses {
-    pub(super) fn read(bytes: &[u8], records: &[RecordSpan]) -> Self {
+    pub(super) fn read(conversation: &Document<'_>) -> Self {
         let mut named = Self::default();
         let mut parser = Parser::default();
-        for span in records {
-            parser.for_each_item(span.record_bytes(bytes), &mut |item| {
+        for raw in conversation.raw_records() {
+            parser.for_each_item(raw, &mut |item| {
                 let LineItem::Object(event, _) = item else { return };
                 named.start = named.start.or_else(|| chat::parse_unzoned(event.text("timestamp")?));
                 if let Some(id) = event.non_empty("llm_response_id") {

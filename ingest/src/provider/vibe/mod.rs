@@ -151,8 +151,7 @@ fn decode_log(bytes: &[u8], out: &mut Stream, tally: &mut RecordTally) {
     let session = Document::read(bytes, &LAYOUT, out, tally);
     let meta = session.fields().get("metadata").cloned().unwrap_or_default();
     decoder.decode_meta(&meta, Some(&Json::Null), out);
-    let records = &session.records;
-    document::for_each_record(bytes, records, out, tally, &mut |message, raw, at, out| {
+    session.for_each_record(out, tally, &mut |message, raw, at, out| {
         decoder.decode_message(message, raw, at, out)
     });
     out.count_earlier_steps();

@@ -25,7 +25,7 @@ use crate::provider::format::{
     AgentFolders, LogFormat, LogHead, LogReader, Platform, Quirks, RecordTally, SessionClaim,
 };
 use crate::provider::shared::database::tables::claim_stored;
-use crate::provider::shared::document::{self, ASSEMBLED, Document};
+use crate::provider::shared::document::{ASSEMBLED, Document};
 use crate::provider::shared::identity::begin_header_record;
 use crate::stream::{DecodedEvent, Stream, TitleFrom};
 use crate::text::json::{JsonFields, Value};
@@ -75,8 +75,7 @@ fn decode_log(bytes: &[u8], out: &mut Stream, tally: &mut RecordTally) {
     let conversation = Document::read(bytes, &ASSEMBLED, out, tally);
     conversation.with_info(|info| decode_header(info, out));
     let mut decoder = WarpDecoder::default();
-    let records = &conversation.records;
-    document::for_each_record(bytes, records, out, tally, &mut |record, _, at, out| {
+    conversation.for_each_record(out, tally, &mut |record, _, at, out| {
         decoder.decode_record(record, at, out)
     });
 }

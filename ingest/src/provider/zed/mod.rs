@@ -35,7 +35,7 @@ use crate::provider::shared::database::connection::find_unread_rows;
 use crate::provider::shared::database::document_text::{document_bytes, info_json};
 use crate::provider::shared::database::listing::{ListedTable, ListedTables, TableGeneration};
 use crate::provider::shared::database::tables::{claim_stored, read_session_at};
-use crate::provider::shared::document::{self, ASSEMBLED, Document};
+use crate::provider::shared::document::{ASSEMBLED, Document};
 use crate::provider::shared::identity::begin_header_record;
 use crate::source::assembly::{Assembly, RowTables};
 use crate::source::container::MAX_DOCUMENT_BYTES;
@@ -217,7 +217,7 @@ fn decode_log(bytes: &[u8], out: &mut Stream, tally: &mut RecordTally) {
     let thread = Document::read(bytes, &ASSEMBLED, out, tally);
     let mut decoder = ZedDecoder::default();
     thread.with_info(|info| decode_header(info, &mut decoder, out));
-    document::for_each_record(bytes, &thread.records, out, tally, &mut |message, raw, at, out| {
+    thread.for_each_record(out, tally, &mut |message, raw, at, out| {
         decoder.decode_message(message, raw, at, out)
     });
 }
