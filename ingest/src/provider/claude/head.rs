@@ -9,7 +9,8 @@ use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
 use crate::provider::copied::continued_session;
 use crate::provider::format::{LogHead, SessionClaim};
-use crate::provider::shared::identity::{is_uuid, uuid_identity};
+use crate::provider::shared::identity::uuid_identity;
+use crate::text::names::is_uuid;
 
 /// Types of records in a Claude log that are not part of the chain of messages.
 const SIDE_TYPES: &[&str] = &[

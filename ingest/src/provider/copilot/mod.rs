@@ -31,9 +31,10 @@ use crate::provider::format::{
     AgentFolders, LineDecoder, LogFormat, LogHead, LogReader, Quirks, RecordOutcome, SessionClaim,
     state_json,
 };
-use crate::provider::shared::identity::{begin_identified_record, is_uuid, uuid_identity};
+use crate::provider::shared::identity::{begin_identified_record, uuid_identity};
 use crate::stream::{DecodedEvent, RecentIds, RecordAt, Stream, parse_micros, push_bounded};
 use crate::text::json::{JsonFields, Parser, Value};
+use crate::text::names::is_uuid;
 use crate::text::render;
 
 pub(super) const FORMAT: LogFormat = LogFormat {

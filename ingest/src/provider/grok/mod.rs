@@ -27,11 +27,11 @@ use crate::provider::format::{
     state_json,
 };
 use crate::provider::shared::arguments::Arguments;
-use crate::provider::shared::identity::is_uuid;
 use crate::provider::shared::user_query::UserText;
 use crate::provider::shared::{chat, sidecar, user_query};
 use crate::stream::{DecodedEvent, RecordAt, Stream, TitleFrom, parse_micros};
 use crate::text::json::{JsonFields, Parser, Value};
+use crate::text::names::is_uuid;
 use crate::text::render;
 
 pub(super) const FORMAT: LogFormat = LogFormat {

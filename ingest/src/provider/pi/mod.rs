@@ -25,10 +25,10 @@ use crate::provider::format::{
     AgentFolders, LineDecoder, LogFormat, LogHead, LogReader, Quirks, RecordOutcome, SessionClaim,
     state_json,
 };
-use crate::provider::shared::identity::is_uuid;
 use crate::stream::tree::ROOT;
 use crate::stream::{RecordAt, Stream, TitleFrom, parse_micros};
 use crate::text::json::{JsonFields, Value};
+use crate::text::names::is_uuid;
 use crate::text::render;
 
 /// Entries are identified by id and time together. The id alone, eight hex digits, is unique only

@@ -33,9 +33,10 @@ use crate::provider::format::{
 };
 use crate::provider::shared::arguments::Arguments;
 use crate::provider::shared::function_response;
-use crate::provider::shared::identity::{begin_identified_record, is_uuid};
+use crate::provider::shared::identity::begin_identified_record;
 use crate::stream::{DecodedEvent, RecordAt, Stream, parse_micros};
 use crate::text::json::{JsonFields, Value, string_value};
+use crate::text::names::is_uuid;
 use crate::text::render;
 
 pub(super) const FORMAT: LogFormat = LogFormat {

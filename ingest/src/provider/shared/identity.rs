@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use crate::stream::{RecordAt, Stream};
+use crate::text::names::is_uuid;
 
 /// Returns the identity of a record with a uuid, or `None`: other ids are not trusted to be unique.
 pub(crate) fn uuid_identity(id: Option<&str>) -> Option<u64> {
@@ -48,14 +49,4 @@ pub(crate) fn begin_header_record(time: Option<i64>, out: &mut Stream) {
     let id = out.session.native_id.as_deref().unwrap_or_default();
     let identity = xxhash_rust::xxh3::xxh3_64(format!("header of {id}").as_bytes()) | 1;
     out.begin_record(RecordAt::default(), Some(identity), time);
-}
-
-/// Returns whether `text` has the form of a uuid.
-pub(crate) fn is_uuid(text: &str) -> bool {
-    let Ok(bytes) = <&[u8; 36]>::try_from(text.as_bytes()) else { return false };
-    // Checks every byte without a branch: records have two or three ids each.
-    bytes.iter().enumerate().fold(true, |fits, (at, byte)| {
-        let is_dash = matches!(at, 8 | 13 | 18 | 23);
-        fits & if is_dash { *byte == b'-' } else { byte.is_ascii_hexdigit() }
-    })
 }
