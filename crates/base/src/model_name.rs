@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use schemas::price::without_date;
+
 /// Words that the names of Anthropic's models begin with, after the vendor.
 const ANTHROPIC_WORDS: [&str; 4] = ["claude", "opus", "sonnet", "haiku"];
 
@@ -14,7 +16,7 @@ pub fn shown_model(name: &str) -> Cow<'_, str> {
         let at = model.find(word)?;
         (at == 0 || model[..at].ends_with('.')).then_some(at)
     });
-    let Some(start) = start else { return Cow::Borrowed(without_date(model)) };
+    let Some(start) = start else { return Cow::Borrowed(without_date(model).unwrap_or(model)) };
 
     let model = &model[start..];
     // Bedrock ends names with a revision: `-v1:0`.
@@ -26,7 +28,7 @@ pub fn shown_model(name: &str) -> Cow<'_, str> {
         }
         _ => model,
     };
-    let model = without_date(model);
+    let model = without_date(model).unwrap_or(model);
     if model.starts_with("claude") && !model.contains('.') {
         return Cow::Borrowed(model);
     }
@@ -42,24 +44,6 @@ pub fn shown_model(name: &str) -> Cow<'_, str> {
         shown.push(if is_version { '-' } else { c });
     }
     Cow::Owned(shown)
-}
-
-/// Returns a name without the date at its end: `-20260301`, `@20260301` or `-2026-03-01`.
-fn without_date(name: &str) -> &str {
-    for (form, separators) in [("YYYYMMDD", "-@"), ("YYYY-MM-DD", "-")] {
-        let Some(at) = name.len().checked_sub(form.len()) else { continue };
-        let Some((head, date)) = name.split_at_checked(at) else { continue };
-        let is_date = date.starts_with("20")
-            && date.bytes().zip(form.bytes()).all(|(byte, place)| match place {
-                b'-' => byte == b'-',
-                _ => byte.is_ascii_digit(),
-            });
-        let model = head.strip_suffix(|c: char| separators.contains(c));
-        if let (true, Some(model)) = (is_date, model.filter(|model| !model.is_empty())) {
-            return model;
-        }
-    }
-    name
 }
 
 #[cfg(test)]

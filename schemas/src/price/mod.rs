@@ -12,6 +12,7 @@ mod mode;
 mod name;
 
 pub use mode::{PriceMode, STANDARD_GEOS, STANDARD_SPEEDS, STANDARD_TIERS};
+pub use name::without_date;
 
 /// The price table of the repository, in TOML.
 const BUILT_IN: &str = include_str!("../../prices.toml");

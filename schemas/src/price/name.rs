@@ -58,16 +58,11 @@ pub(super) fn without_decoration(name: &str) -> Option<(&str, bool)> {
     if let Some(bare) = name.strip_prefix("anthropic.") {
         return Some((bare, false));
     }
-    let bare = without_vertex_version(name)
+    let bare = name
+        .strip_suffix("@default")
         .or_else(|| without_bedrock_version(name))
         .or_else(|| without_date(name))?;
     Some((bare, false))
-}
-
-/// Removes the version of `model@20250929` and `model@default`.
-fn without_vertex_version(name: &str) -> Option<&str> {
-    let (bare, version) = name.split_once('@')?;
-    (is_date(version) || version == "default").then_some(bare)
 }
 
 /// Removes the version of `claude-...-v1:0` and `claude-...-v1`.
@@ -80,15 +75,16 @@ fn without_bedrock_version(name: &str) -> Option<&str> {
     numbers.all(|number| !number.is_empty() && is_digits(number)).then_some(bare)
 }
 
-/// Removes the date of `model-20250929` and `model-2026-03-05`.
-fn without_date(name: &str) -> Option<&str> {
-    let (bare, last) = name.rsplit_once('-')?;
+/// Returns the name of a model without the date at its end: `model-20250929`, `model@20250929` or
+/// `model-2026-03-05`. `None` if it has none.
+pub fn without_date(name: &str) -> Option<&str> {
+    let (bare, last) = name.rsplit_once(['-', '@'])?;
     if is_date(last) {
-        return Some(bare);
+        return (!bare.is_empty()).then_some(bare);
     }
     let (bare, month) = bare.rsplit_once('-')?;
     let (bare, year) = bare.rsplit_once('-')?;
-    is_date(&format!("{year}{month}{last}")).then_some(bare)
+    (!bare.is_empty() && is_date(&format!("{year}{month}{last}"))).then_some(bare)
 }
 
 /// Returns whether a text has eight digits that are a day of this century.
