@@ -364,6 +364,11 @@ pub enum RecordOutcome {
 }
 
 impl RecordOutcome {
+    /// Returns `Events`, or `Merged` for the reason `empty` if the record pushed no event to `out`.
+    pub(crate) fn of_pushed(out: &Stream, empty: &'static str) -> Self {
+        if out.pushed_count() == 0 { Self::Merged(empty) } else { Self::Events }
+    }
+
     /// Returns `Merged` instead of `Events` if the record pushed no event to `out`.
     pub(crate) fn merged_if_empty(self, out: &Stream) -> Self {
         match self {

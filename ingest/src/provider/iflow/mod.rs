@@ -145,11 +145,7 @@ impl LineDecoder for IflowDecoder {
             }
         }
         // A window may show nothing new.
-        if out.pushed_count() == 0 {
-            RecordOutcome::Merged("repeated_blocks")
-        } else {
-            RecordOutcome::Events
-        }
+        RecordOutcome::of_pushed(out, "repeated_blocks")
     }
 
     fn save_state(&self) -> String {

@@ -250,9 +250,5 @@ fn push_result(block: &CallBlock, event: Value<'_>, out: &mut Stream) {
 
 /// Returns the outcome of an event of a block, most of which only repeat the block.
 fn merged_update(out: &Stream) -> RecordOutcome {
-    if out.pushed_count() == 0 {
-        RecordOutcome::Merged("repeated_blocks")
-    } else {
-        RecordOutcome::Events
-    }
+    RecordOutcome::of_pushed(out, "repeated_blocks")
 }
