@@ -24,9 +24,7 @@ use crate::provider::shared::chat_export::ChatExport;
 use crate::provider::shared::database::tables::claim_stored;
 use crate::provider::shared::document::{ASSEMBLED, Document};
 use crate::provider::shared::drift;
-use crate::provider::shared::identity::{
-    begin_header_record, begin_identified_record, uuid_identity,
-};
+use crate::provider::shared::identity::{begin_header_record, begin_uuid_record, uuid_identity};
 use crate::source::assembly::Assembly;
 use crate::stream::tree::ROOT;
 use crate::stream::{DecodedEvent, RecordAt, Stream, TitleFrom, parse_micros};
@@ -142,7 +140,7 @@ impl ClaudeAiDecoder {
     ) -> RecordOutcome {
         let id = message.text("uuid");
         let time = parse_micros(message.text("created_at"));
-        begin_identified_record((id, uuid_identity(id)), raw, at, time, out);
+        begin_uuid_record(id, raw, at, time, out);
         if let (Some(id), Some(parent)) = (id, message.text("parent_message_uuid")) {
             let parent = if parent == NO_PARENT { ROOT } else { entry_id(parent) };
             out.add_tree_entry(entry_id(id), parent);

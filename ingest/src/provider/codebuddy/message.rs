@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::provider::format::{LineDecoder, RecordOutcome, state_json};
 use crate::provider::shared::arguments::Arguments;
 use crate::provider::shared::chat;
-use crate::provider::shared::identity::{begin_identified_record, uuid_identity};
+use crate::provider::shared::identity::begin_uuid_record;
 use crate::provider::shared::machine_text::{MachineText, split_machine_text};
 use crate::provider::shared::user_query::split_user_text;
 use crate::stream::{DecodedEvent, RecordAt, Stream, TitleFrom, push_bounded};
@@ -95,7 +95,7 @@ impl LineDecoder for CodeBuddyDecoder {
     ) -> RecordOutcome {
         let id = object.text("id");
         let time = chat::read_millis(Some(object), "timestamp");
-        begin_identified_record((id, uuid_identity(id)), raw, at, time, out);
+        begin_uuid_record(id, raw, at, time, out);
         out.set_cwd(object.non_empty("cwd"));
         let data = object.object("providerData");
         let kind = object.text("type").unwrap_or("untyped");

@@ -20,7 +20,7 @@ use super::pi::{begin_entry, claim_engine_log, decode_side_entry};
 use crate::provider::format::{
     LineDecoder, LogFormat, LogHead, LogReader, Quirks, RecordOutcome, SessionClaim, state_json,
 };
-use crate::provider::shared::identity::{begin_identified_record, uuid_identity};
+use crate::provider::shared::identity::{begin_uuid_record, uuid_identity};
 use crate::provider::shared::{blocks, chat, sidecar};
 use crate::stream::{RecordAt, Stream, TitleFrom, parse_micros};
 use crate::text::json::{JsonFields, Value};
@@ -119,7 +119,7 @@ impl LineDecoder for CommandCodeDecoder {
         let Some(kind) = entry.text("type") else {
             let id = entry.text("id");
             let time = parse_micros(entry.text("timestamp"));
-            begin_identified_record((id, uuid_identity(id)), raw, at, time, out);
+            begin_uuid_record(id, raw, at, time, out);
             let about = entry.object("metadata");
             out.set_cwd(about.and_then(|about| about.non_empty("cwd")));
             out.set_branch(entry.non_empty("gitBranch"));

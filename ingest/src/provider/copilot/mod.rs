@@ -31,7 +31,7 @@ use crate::provider::format::{
     AgentFolders, LineDecoder, LogFormat, LogHead, LogReader, Quirks, RecordOutcome, SessionClaim,
     state_json,
 };
-use crate::provider::shared::identity::{begin_identified_record, uuid_identity};
+use crate::provider::shared::identity::{begin_uuid_record, uuid_identity};
 use crate::stream::{DecodedEvent, RecentIds, RecordAt, Stream, parse_micros, push_bounded};
 use crate::text::json::{JsonFields, Parser, Value};
 use crate::text::names::is_uuid;
@@ -181,13 +181,7 @@ impl LineDecoder for CopilotDecoder {
         out: &mut Stream,
     ) -> RecordOutcome {
         let id = object.text("id");
-        begin_identified_record(
-            (id, uuid_identity(id)),
-            raw,
-            at,
-            parse_micros(object.text("timestamp")),
-            out,
-        );
+        begin_uuid_record(id, raw, at, parse_micros(object.text("timestamp")), out);
         let outcome = self.decode_event(object, out);
         out.set_counts_open(self.state.counted.is_open());
         outcome

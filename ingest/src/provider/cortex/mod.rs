@@ -19,7 +19,7 @@ use crate::provider::format::{
     LogFormat, LogHead, LogReader, Quirks, RecordOutcome, RecordTally, SessionClaim,
 };
 use crate::provider::shared::document::{self, Document, DocumentLayout};
-use crate::provider::shared::identity::{begin_identified_record, uuid_identity};
+use crate::provider::shared::identity::{begin_uuid_record, uuid_identity};
 use crate::provider::shared::machine_text::MachineText;
 use crate::provider::shared::{blocks, chat, sidecar};
 use crate::stream::{RecordAt, Stream, TitleFrom, parse_micros};
@@ -153,7 +153,7 @@ fn decode_message(message: Value<'_>, raw: &[u8], at: RecordAt, out: &mut Stream
     let id = message.non_empty("id");
     let time = parse_micros(message.text("user_sent_time"));
     out.begin_message(id);
-    begin_identified_record((id, uuid_identity(id)), raw, at, time, out);
+    begin_uuid_record(id, raw, at, time, out);
     match message.text("role") {
         Some("user") => push_user_message(message, out),
         Some("assistant") => {

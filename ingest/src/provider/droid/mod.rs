@@ -23,7 +23,7 @@ use crate::provider::format::{
     AgentFolders, LineDecoder, LogFormat, LogHead, LogReader, Quirks, RecordOutcome, SessionClaim,
     state_json,
 };
-use crate::provider::shared::identity::{begin_identified_record, uuid_identity};
+use crate::provider::shared::identity::{begin_uuid_record, uuid_identity};
 use crate::provider::shared::shares::{TokenShares, weigh_records};
 use crate::stream::{DecodedEvent, RecordAt, Stream, TitleFrom, parse_micros};
 use crate::text::json::{JsonFields, Value};
@@ -171,7 +171,7 @@ impl LineDecoder for DroidDecoder {
             out.begin_record_by_content(at, raw, record_time(record));
         } else {
             let id = if has_id { record.text("id") } else { None };
-            begin_identified_record((id, uuid_identity(id)), raw, at, record_time(record), out);
+            begin_uuid_record(id, raw, at, record_time(record), out);
         }
 
         self.text.clear();

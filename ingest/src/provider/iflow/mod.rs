@@ -23,7 +23,7 @@ use crate::provider::format::{
     LineDecoder, LogFormat, LogHead, LogReader, Quirks, RecordOutcome, SessionClaim, state_json,
 };
 use crate::provider::shared::arguments::Arguments;
-use crate::provider::shared::identity::{begin_identified_record, uuid_identity};
+use crate::provider::shared::identity::{begin_uuid_record, uuid_identity};
 use crate::provider::shared::{chat, drift, function_response, prompt, refusal};
 use crate::stream::{DecodedEvent, RecordAt, Stream, parse_micros, push_bounded};
 use crate::text::json::{JsonFields, Value};
@@ -115,13 +115,7 @@ impl LineDecoder for IflowDecoder {
         out: &mut Stream,
     ) -> RecordOutcome {
         let id = object.text("uuid");
-        begin_identified_record(
-            (id, uuid_identity(id)),
-            raw,
-            at,
-            parse_micros(object.text("timestamp")),
-            out,
-        );
+        begin_uuid_record(id, raw, at, parse_micros(object.text("timestamp")), out);
         out.set_cwd(object.text("cwd"));
         out.set_branch(object.text("gitBranch"));
         out.set_version(object.text("version"));

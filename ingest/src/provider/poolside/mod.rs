@@ -19,7 +19,7 @@ use crate::provider::format::{
     SessionClaim, state_json,
 };
 use crate::provider::shared::arguments::Arguments;
-use crate::provider::shared::identity::{begin_identified_record, uuid_identity};
+use crate::provider::shared::identity::{begin_uuid_record, uuid_identity};
 use crate::stream::{DecodedEvent, RecordAt, Stream, parse_micros};
 use crate::text::json::{JsonFields, Parser, Value, string_value};
 use crate::text::render;
@@ -108,7 +108,7 @@ impl LineDecoder for PoolsideDecoder {
     ) -> RecordOutcome {
         let id = object.text("id");
         let time = parse_micros(object.text("timestamp"));
-        begin_identified_record((id, uuid_identity(id)), raw, at, time, out);
+        begin_uuid_record(id, raw, at, time, out);
         let kind = object.text("type").unwrap_or("untyped");
         let content = object.object(&kind.replace('.', "_")).unwrap_or(object);
         match kind {

@@ -11,6 +11,17 @@ pub(crate) fn uuid_identity(id: Option<&str>) -> Option<u64> {
     Some(xxhash_rust::xxh3::xxh3_64(id.as_bytes()) | 1)
 }
 
+/// Begins a record that is identified by its id if that is a uuid, as [`begin_identified_record`].
+pub(crate) fn begin_uuid_record(
+    id: Option<&str>,
+    raw: &[u8],
+    at: RecordAt,
+    time: Option<i64>,
+    out: &mut Stream,
+) {
+    begin_identified_record((id, uuid_identity(id)), raw, at, time, out);
+}
+
 /// Begins a record with an id and the identity computed from it. A record is identified by its
 /// bytes if its id is not unique, or if it has no id in a log whose other records have one.
 pub(crate) fn begin_identified_record(

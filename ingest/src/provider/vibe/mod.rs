@@ -29,9 +29,7 @@ use crate::provider::format::{
 };
 use crate::provider::shared::arguments::Arguments;
 use crate::provider::shared::document::{self, Document, DocumentLayout};
-use crate::provider::shared::identity::{
-    begin_header_record, begin_identified_record, uuid_identity,
-};
+use crate::provider::shared::identity::{begin_header_record, begin_uuid_record, uuid_identity};
 use crate::provider::shared::{chat, drift};
 use crate::stream::{DecodedEvent, RecordAt, Stream, TitleFrom};
 use crate::text::json::{JsonFields, Parser, Value};
@@ -216,7 +214,7 @@ impl VibeDecoder {
         out: &mut Stream,
     ) -> RecordOutcome {
         let id = message.text("message_id");
-        begin_identified_record((id, uuid_identity(id)), raw, at, self.start.take(), out);
+        begin_uuid_record(id, raw, at, self.start.take(), out);
         drift::count_unknown_fields(message, KNOWN_MESSAGE, out);
         self.text.clear();
         chat::append_field(message, "content", &mut self.text);
