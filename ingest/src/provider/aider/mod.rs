@@ -22,14 +22,14 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use schemas::{Confidence, EventType, Provider, Usage};
-use serde_json::{Value as Json, json};
+use serde_json::json;
 
 use crate::provider::format::{
     AgentFolders, LogFormat, LogHead, LogReader, Quirks, RecordOutcome, RecordTally, SessionClaim,
 };
 use crate::provider::shared::database::document_text::document_bytes;
 use crate::provider::shared::database::tables::{
-    claim_stored, missing_session, session_path, split_session_path,
+    missing_session, session_path, split_session_path,
 };
 use crate::provider::shared::document::{ASSEMBLED, Document};
 use crate::source::assembly::{AssembledSession, Assembly, SessionList};
@@ -224,7 +224,7 @@ fn parse_start(text: &str) -> Option<i64> {
 
 fn claim_log(head: &LogHead<'_>) -> Option<SessionClaim> {
     let id = head.stored_info(STORE)?["id"].as_str()?;
-    Some(claim_stored(Provider::Aider, id, &Json::Null))
+    Some(SessionClaim::new(Provider::Aider, id))
 }
 
 fn decode_log(bytes: &[u8], out: &mut Stream, tally: &mut RecordTally) {

@@ -18,13 +18,11 @@ mod message;
 mod order;
 
 use schemas::Provider;
-use serde_json::Value as Json;
 
 use self::message::{ChatGptDecoder, entry_id};
 use crate::provider::format::{LogFormat, LogHead, LogReader, Quirks, RecordTally, SessionClaim};
 use crate::provider::shared::chat;
 use crate::provider::shared::chat_export::ChatExport;
-use crate::provider::shared::database::tables::claim_stored;
 use crate::provider::shared::document::{ASSEMBLED, Document};
 use crate::source::assembly::Assembly;
 use crate::stream::{Stream, TitleFrom};
@@ -69,7 +67,7 @@ const ASSEMBLY: Assembly = Assembly {
 fn claim_log(head: &LogHead<'_>) -> Option<SessionClaim> {
     let info = head.stored_info(STORE)?;
     let id = IDS.iter().find_map(|key| info[*key].as_str())?;
-    Some(claim_stored(Provider::ChatGpt, id, &Json::Null))
+    Some(SessionClaim::new(Provider::ChatGpt, id))
 }
 
 fn decode_log(bytes: &[u8], out: &mut Stream, tally: &mut RecordTally) {

@@ -13,7 +13,6 @@
 //! Each conversation is assembled into a document (`shared/chat_export.rs`).
 
 use schemas::{EventType, Provider};
-use serde_json::Value as Json;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::provider::format::{
@@ -21,7 +20,6 @@ use crate::provider::format::{
 };
 use crate::provider::shared::arguments::Arguments;
 use crate::provider::shared::chat_export::ChatExport;
-use crate::provider::shared::database::tables::claim_stored;
 use crate::provider::shared::document::{ASSEMBLED, Document};
 use crate::provider::shared::drift;
 use crate::provider::shared::identity::{begin_header_record, begin_uuid_record, uuid_identity};
@@ -93,7 +91,7 @@ fn claim_log(head: &LogHead<'_>) -> Option<SessionClaim> {
     let first = head.document()?.get("messages").and_then(|messages| messages[0]["uuid"].as_str());
     Some(SessionClaim {
         first_record: uuid_identity(first),
-        ..claim_stored(Provider::ClaudeAi, id, &Json::Null)
+        ..SessionClaim::new(Provider::ClaudeAi, id)
     })
 }
 

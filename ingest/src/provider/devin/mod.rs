@@ -18,7 +18,6 @@ mod message;
 use std::path::{Path, PathBuf};
 
 use schemas::Provider;
-use serde_json::Value as Json;
 
 use self::message::{DevinDecoder, HEADS};
 use crate::provider::format::{
@@ -26,9 +25,7 @@ use crate::provider::format::{
 };
 use crate::provider::shared::chat;
 use crate::provider::shared::database::connection::query_database;
-use crate::provider::shared::database::tables::{
-    RecordTable, SESSIONS, SessionTables, claim_stored,
-};
+use crate::provider::shared::database::tables::{RecordTable, SESSIONS, SessionTables};
 use crate::provider::shared::document::{ASSEMBLED, Document};
 use crate::source::assembly::{Assembly, RowTables};
 use crate::stream::{Stream, TitleFrom};
@@ -123,8 +120,8 @@ pub(in crate::provider) fn is_in_database(path: &Path) -> bool {
 
 /// Claims a session by the name of its store.
 fn claim_log(head: &LogHead<'_>) -> Option<SessionClaim> {
-    let info = head.stored_info(STORE)?;
-    Some(claim_stored(Provider::Devin, info["id"].as_str()?, &Json::Null))
+    let id = head.stored_info(STORE)?["id"].as_str()?;
+    Some(SessionClaim::new(Provider::Devin, id))
 }
 
 fn decode_log(bytes: &[u8], out: &mut Stream, tally: &mut RecordTally) {

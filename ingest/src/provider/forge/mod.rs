@@ -33,7 +33,7 @@ use crate::provider::shared::database::cells::{
 use crate::provider::shared::database::connection::find_unread_rows;
 use crate::provider::shared::database::document_text::{document_bytes, info_json};
 use crate::provider::shared::database::listing::{ListedTable, ListedTables, TableGeneration};
-use crate::provider::shared::database::tables::{claim_stored, read_session_at};
+use crate::provider::shared::database::tables::read_session_at;
 use crate::provider::shared::document::{ASSEMBLED, Document};
 use crate::source::assembly::{Assembly, RowTables};
 use crate::source::container::MAX_DOCUMENT_BYTES;
@@ -147,8 +147,8 @@ fn read_row(connection: &Connection, id: &str) -> Result<Option<ConversationRow>
 
 /// Claims a conversation by the name of its store.
 fn claim_log(head: &LogHead<'_>) -> Option<SessionClaim> {
-    let info = head.stored_info(STORE)?;
-    Some(claim_stored(Provider::Forge, info["id"].as_str()?, &Json::Null))
+    let id = head.stored_info(STORE)?["id"].as_str()?;
+    Some(SessionClaim::new(Provider::Forge, id))
 }
 
 fn decode_log(bytes: &[u8], out: &mut Stream, tally: &mut RecordTally) {

@@ -23,7 +23,6 @@ use crate::provider::format::{
     LogFormat, LogHead, LogReader, Quirks, RecordOutcome, RecordTally, SessionClaim,
 };
 use crate::provider::shared::chat_export::{ChatExport, Fields};
-use crate::provider::shared::database::tables::claim_stored;
 use crate::provider::shared::document::{ASSEMBLED, Document};
 use crate::provider::shared::drift;
 use crate::source::assembly::Assembly;
@@ -137,7 +136,7 @@ fn order_entries(mut entries: Vec<&RawValue>) -> Vec<&RawValue> {
 
 fn claim_log(head: &LogHead<'_>) -> Option<SessionClaim> {
     let id = head.stored_info(STORE)?["id"].as_str()?;
-    Some(claim_stored(Provider::GeminiApps, id, &Json::Null))
+    Some(SessionClaim::new(Provider::GeminiApps, id))
 }
 
 fn decode_log(bytes: &[u8], out: &mut Stream, tally: &mut RecordTally) {

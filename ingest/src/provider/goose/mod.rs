@@ -19,7 +19,6 @@ use std::path::{Path, PathBuf};
 
 use schemas::session::SHUTDOWN_SUM;
 use schemas::{EventType, Provider, Usage};
-use serde_json::Value as Json;
 
 use self::message::{GooseDecoder, LEDGER, MESSAGES};
 use crate::provider::format::{
@@ -171,7 +170,7 @@ fn claim_log(head: &LogHead<'_>) -> Option<SessionClaim> {
         && first["description"].is_string()
         && first.get("role").is_none();
     (is_header && !is_in_database(head.path))
-        .then(|| claim_stored(Provider::Goose, head.file_stem(), &Json::Null))
+        .then(|| SessionClaim::new(Provider::Goose, head.file_stem()))
 }
 
 /// Decodes a log of either form.

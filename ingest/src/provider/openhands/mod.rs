@@ -16,12 +16,10 @@ mod folder;
 mod usage;
 
 use schemas::Provider;
-use serde_json::Value as Json;
 
 use self::event::{OpenHandsDecoder, entry_id};
 use self::usage::{NamedResponses, ResponseUsages};
 use crate::provider::format::{LogFormat, LogHead, LogReader, Quirks, RecordTally, SessionClaim};
-use crate::provider::shared::database::tables::claim_stored;
 use crate::provider::shared::document::{ASSEMBLED, Document};
 use crate::provider::shared::identity::uuid_identity;
 use crate::stream::Stream;
@@ -49,7 +47,7 @@ fn claim_log(head: &LogHead<'_>) -> Option<SessionClaim> {
     let first = head.document()?.get("messages").and_then(|events| events[0]["id"].as_str());
     Some(SessionClaim {
         first_record: uuid_identity(first),
-        ..claim_stored(Provider::OpenHands, id, &Json::Null)
+        ..SessionClaim::new(Provider::OpenHands, id)
     })
 }
 
