@@ -70,8 +70,10 @@ impl<'b> Document<'b> {
         let json = text.strip_prefix('\u{feff}').unwrap_or(&text);
         let mut deserializer = serde_json::Deserializer::from_str(json);
         let result = match layout.list {
-            Some(list) => FieldsSeed { parts: &mut parts, list, wanted: layout.header }
-                .deserialize(&mut deserializer),
+            Some(list) => {
+                let wanted = layout.header;
+                deserializer.deserialize_map(PartsVisitor { parts: &mut parts, list, wanted })
+            }
             None => ListSeed(&mut parts.records).deserialize(&mut deserializer),
         };
         tally.lines += text.lines().count() as u64;
@@ -298,22 +300,14 @@ struct DocumentParts<'a> {
     records: Vec<&'a RawValue>,
 }
 
-/// Deserializer of a document that is an object.
-struct FieldsSeed<'p, 'a> {
+/// Collects the parts of a document that is an object.
+struct PartsVisitor<'p, 'a> {
     parts: &'p mut DocumentParts<'a>,
     list: &'p str,
     wanted: &'p [&'p str],
 }
 
-impl<'de> DeserializeSeed<'de> for FieldsSeed<'_, 'de> {
-    type Value = ();
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
-        deserializer.deserialize_map(self)
-    }
-}
-
-impl<'de> Visitor<'de> for FieldsSeed<'_, 'de> {
+impl<'de> Visitor<'de> for PartsVisitor<'_, 'de> {
     type Value = ();
 
     fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
