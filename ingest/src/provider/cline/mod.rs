@@ -83,16 +83,10 @@ fn claim_session(id: Option<&str>, head: &LogHead<'_>) -> SessionClaim {
 
     let manifest = read_manifest(head.path).unwrap_or_default();
     let fork = manifest["metadata"]["fork"]["forkedFromSessionId"].as_str();
-    let relation = match (root, fork) {
-        (Some(_), _) => Some(Relation::SubagentOf),
-        (None, Some(_)) => Some(Relation::ForkedFrom),
-        (None, None) => None,
-    };
+    let parents = [(Relation::SubagentOf, root), (Relation::ForkedFrom, fork)];
     SessionClaim {
         agent_id: agent.map(|agent| agent.strip_prefix("teamtask__").unwrap_or(agent).to_owned()),
-        parent: root.or(fork).map(str::to_owned),
-        relation,
-        ..SessionClaim::new(Provider::Cline, id)
+        ..SessionClaim::new(Provider::Cline, id).with_parent(&parents)
     }
 }
 

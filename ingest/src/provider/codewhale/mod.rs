@@ -64,11 +64,8 @@ fn claim_log(head: &LogHead<'_>) -> Option<SessionClaim> {
         return None;
     }
     let parent = metadata["parent_session_id"].as_str().filter(|parent| !parent.is_empty());
-    Some(SessionClaim {
-        parent: parent.map(str::to_owned),
-        relation: parent.map(|_| Relation::ForkedFrom),
-        ..SessionClaim::new(Provider::CodeWhale, id)
-    })
+    let claim = SessionClaim::new(Provider::CodeWhale, id);
+    Some(claim.with_parent(&[(Relation::ForkedFrom, parent)]))
 }
 
 fn decode_log(bytes: &[u8], out: &mut Stream, tally: &mut RecordTally) {

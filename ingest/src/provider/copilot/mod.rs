@@ -18,7 +18,6 @@ mod user;
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 
-use schemas::event::Relation;
 use schemas::session::SHUTDOWN_SUM;
 use schemas::{Confidence, EventType, Provider, Usage};
 use serde::{Deserialize, Serialize};
@@ -89,10 +88,8 @@ fn claim_log(head: &LogHead<'_>) -> Option<SessionClaim> {
         if is_named_by_folder { name } else { start_field(start, "sessionId").unwrap_or(name) };
     let parent = start_field(start, "detachedFromSpawningParentSessionId");
     Some(SessionClaim {
-        parent: parent.map(str::to_owned),
-        relation: parent.map(|_| Relation::ContinuedFrom),
         first_record: uuid_identity(first["id"].as_str()),
-        ..SessionClaim::new(Provider::Copilot, native_id)
+        ..SessionClaim::new(Provider::Copilot, native_id).continuing(parent)
     })
 }
 

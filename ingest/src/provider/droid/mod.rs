@@ -57,22 +57,19 @@ const START_FIELDS: &[&str] = &["cwd", "title", "sessionTitle", "owner"];
 fn claim_log(head: &LogHead<'_>) -> Option<SessionClaim> {
     let Some(start) = head.objects.iter().find(|object| is_start(object)) else {
         return stream::find_session_id(&head.objects)
-            .map(|id| claim_session(id, None, None, None));
+            .map(|id| SessionClaim::new(Provider::Droid, id));
     };
     let caller = text_field(start, "callingSessionId");
     let origin = text_field(start, "parent");
-    let relation = match (caller, origin) {
-        (Some(_), _) => Some(Relation::SubagentOf),
-        (None, Some(_)) => Some(Relation::ForkedFrom),
-        (None, None) => None,
-    };
+    let parents = [(Relation::SubagentOf, caller), (Relation::ForkedFrom, origin)];
     let first_record = head
         .objects
         .iter()
         .filter(|object| object["type"] == "message")
         .find_map(|message| uuid_identity(message["id"].as_str()));
     let native_id = text_field(start, "id").unwrap_or_else(|| head.file_stem());
-    Some(claim_session(native_id, caller.or(origin), relation, first_record))
+    let claim = SessionClaim::new(Provider::Droid, native_id).with_parent(&parents);
+    Some(SessionClaim { first_record, ..claim })
 }
 
 /// Returns whether an object is a `session_start` of Droid.
@@ -85,20 +82,6 @@ fn is_start(object: &Json) -> bool {
 /// Returns a text field. `None` if it is missing, empty or not a text.
 fn text_field<'a>(object: &'a Json, key: &str) -> Option<&'a str> {
     object[key].as_str().filter(|text| !text.is_empty())
-}
-
-fn claim_session(
-    native_id: &str,
-    parent: Option<&str>,
-    relation: Option<Relation>,
-    first_record: Option<u64>,
-) -> SessionClaim {
-    SessionClaim {
-        parent: parent.map(str::to_owned),
-        relation,
-        first_record,
-        ..SessionClaim::new(Provider::Droid, native_id)
-    }
 }
 
 /// Returns the weight of a record in the totals of its session: its length in bytes, if it is a

@@ -70,10 +70,8 @@ pub(super) fn claim_engine_log(head: &LogHead<'_>, provider: Provider) -> Option
         first.is_some_and(|first| parse_micros(first["timestamp"].as_str()) >= start);
     let relation = if is_continuation { Relation::ContinuedFrom } else { Relation::ForkedFrom };
     let claim = SessionClaim {
-        parent: parent.map(str::to_owned),
-        relation: parent.map(|_| relation),
         first_record: first.map(first_identity),
-        ..SessionClaim::new(provider, native_id)
+        ..SessionClaim::new(provider, native_id).with_parent(&[(relation, parent)])
     };
     Some(claim.continuing(continued_session(std::iter::once(header))))
 }

@@ -86,14 +86,9 @@ fn claim_log(head: &LogHead<'_>) -> Option<SessionClaim> {
     let native_id = if is_uuid(stem) { stem } else { session };
     let source = find_text(&records, "forkedFrom", "sessionId");
     let spawner = find_text(&records, "systemPayload", "parentSessionId");
-    let relation = match (source, spawner) {
-        (Some(_), _) => Some(Relation::ForkedFrom),
-        (None, Some(_)) => Some(Relation::SubagentOf),
-        (None, None) => None,
-    };
-    let parent = source.or(spawner).map(str::to_owned);
-    let claim = SessionClaim::new(Provider::Qwen, native_id);
-    Some(SessionClaim { parent, relation, first_record, ..claim })
+    let parents = [(Relation::ForkedFrom, source), (Relation::SubagentOf, spawner)];
+    let claim = SessionClaim::new(Provider::Qwen, native_id).with_parent(&parents);
+    Some(SessionClaim { first_record, ..claim })
 }
 
 /// Returns the text at `owner.key` of the first record that has one.

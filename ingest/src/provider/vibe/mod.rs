@@ -113,19 +113,14 @@ fn claim_log(head: &LogHead<'_>) -> Option<SessionClaim> {
 fn claim_session(id: &str, meta: &Json, first: &Json, root: Option<&str>) -> SessionClaim {
     let parent = meta["parent_session_id"].as_str().filter(|parent| !parent.is_empty());
     let parent = parent.map(short_id);
-    let relation = match (root, parent) {
-        (Some(_), _) => Some(Relation::SubagentOf),
-        // A fork begins with the messages of its parent, a compacted session with a summary.
-        (None, Some(_)) if first["injected"] == true => Some(Relation::ContinuedFrom),
-        (None, Some(_)) => Some(Relation::ForkedFrom),
-        (None, None) => None,
-    };
+    // A fork begins with the messages of its parent, a compacted session with a summary.
+    let is_compacted = first["injected"] == true;
+    let relation = if is_compacted { Relation::ContinuedFrom } else { Relation::ForkedFrom };
+    let parents = [(Relation::SubagentOf, root), (relation, parent)];
     SessionClaim {
         agent_id: root.map(|_| id.to_owned()),
-        parent: root.or(parent).map(str::to_owned),
-        relation,
         first_record: uuid_identity(first["message_id"].as_str()),
-        ..SessionClaim::new(Provider::Vibe, id)
+        ..SessionClaim::new(Provider::Vibe, id).with_parent(&parents)
     }
 }
 

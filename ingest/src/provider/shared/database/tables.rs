@@ -334,12 +334,8 @@ pub(crate) fn split_session_path(path: &Path) -> Option<(PathBuf, String)> {
 /// Claims the session with an id. It is a subagent's if the field of its parent has an id.
 pub(crate) fn claim_stored(provider: Provider, id: &str, parent: &Json) -> SessionClaim {
     let parent = parent.as_str().filter(|parent| !parent.is_empty());
-    SessionClaim {
-        agent_id: parent.map(|_| id.to_owned()),
-        parent: parent.map(str::to_owned),
-        relation: parent.map(|_| Relation::SubagentOf),
-        ..SessionClaim::new(provider, id)
-    }
+    let claim = SessionClaim::new(provider, id).with_parent(&[(Relation::SubagentOf, parent)]);
+    SessionClaim { agent_id: parent.map(|_| id.to_owned()), ..claim }
 }
 
 /// Returns the error for a session that a database does not have.
