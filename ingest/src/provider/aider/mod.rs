@@ -321,13 +321,7 @@ fn push_edit(path: &str, result: &str, id: &str, out: &mut Stream) {
         ..DecodedEvent::default()
     };
     out.push(EventType::ToolCall, call);
-    let result = DecodedEvent {
-        text: result,
-        tool_call_id: Some(id),
-        is_error: Some(false),
-        ..DecodedEvent::default()
-    };
-    out.push(EventType::ToolResult, result);
+    out.push_result(Some(id), result, Some(false), None);
 }
 
 /// Reads the lines that the program prints when it starts and when the model changes.

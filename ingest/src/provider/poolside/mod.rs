@@ -192,13 +192,12 @@ impl PoolsideDecoder {
         let input = input.or_else(|| call.field("raw_args"));
         Arguments::of_input(input, &mut self.inner).push_call(call.text("name"), id, out);
         if let Some(error) = call.object("validation_error") {
-            let decoded = DecodedEvent {
-                text: error.non_empty("detail").or_else(|| error.text("kind")).unwrap_or(""),
-                tool_call_id: id,
-                is_error: Some(true),
-                ..DecodedEvent::default()
-            };
-            out.push(EventType::ToolResult, decoded);
+            out.push_result(
+                id,
+                error.non_empty("detail").or_else(|| error.text("kind")).unwrap_or(""),
+                Some(true),
+                None,
+            );
         }
     }
 }
