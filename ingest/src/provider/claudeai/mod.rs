@@ -149,12 +149,7 @@ impl ClaudeAiDecoder {
         match message.text("sender") {
             Some("human") => self.decode_prompt(message, out),
             Some("assistant") => self.decode_answer(message, id.unwrap_or(""), out),
-            sender => {
-                let sender = sender.unwrap_or("untyped");
-                out.count_unknown("record", sender);
-                render::append_notification(message, &["uuid", "sender"], &mut self.text);
-                out.push_notification(sender, &self.text);
-            }
+            sender => drift::push_unknown_record(sender, message, &["uuid", "sender"], out),
         }
         RecordOutcome::Events
     }

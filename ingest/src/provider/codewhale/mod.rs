@@ -18,13 +18,12 @@ use schemas::{EventType, Provider};
 use crate::provider::format::{
     AgentFolders, LogFormat, LogHead, LogReader, Quirks, RecordOutcome, RecordTally, SessionClaim,
 };
-use crate::provider::shared::blocks;
 use crate::provider::shared::document::{Document, DocumentLayout};
 use crate::provider::shared::identity::{ContentIds, begin_header_record};
 use crate::provider::shared::machine_text::MachineText;
+use crate::provider::shared::{blocks, drift};
 use crate::stream::{DecodedEvent, RecordAt, Stream, TitleFrom, parse_micros};
 use crate::text::json::{JsonFields, Value};
-use crate::text::render;
 
 pub(super) const FORMAT: LogFormat = LogFormat {
     provider: Provider::CodeWhale,
@@ -130,13 +129,7 @@ fn decode_message(
             out.begin_step();
             blocks::push_response_content(content, out);
         }
-        role => {
-            let role = role.unwrap_or("untyped");
-            out.count_unknown("record", role);
-            let mut text = String::new();
-            render::append_notification(message, &["role"], &mut text);
-            out.push_notification(role, &text);
-        }
+        role => drift::push_unknown_record(role, message, &["role"], out),
     }
     RecordOutcome::Events
 }

@@ -21,7 +21,7 @@ use crate::provider::format::{
     LineDecoder, LogFormat, LogHead, LogReader, Quirks, RecordOutcome, SessionClaim, state_json,
 };
 use crate::provider::shared::identity::{begin_uuid_record, uuid_identity};
-use crate::provider::shared::{blocks, chat, sidecar};
+use crate::provider::shared::{blocks, chat, drift, sidecar};
 use crate::stream::{RecordAt, Stream, TitleFrom, parse_micros};
 use crate::text::json::{JsonFields, Value};
 use crate::text::render;
@@ -181,12 +181,7 @@ impl CommandCodeDecoder {
                     blocks::push_user_content(content, &[], out);
                 }
             }
-            (role, _) => {
-                let role = role.unwrap_or("untyped");
-                out.count_unknown("record", role);
-                render::append_notification(message, ENVELOPE, &mut self.text);
-                out.push_notification(role, &self.text);
-            }
+            (role, _) => drift::push_unknown_record(role, message, ENVELOPE, out),
         }
     }
 }

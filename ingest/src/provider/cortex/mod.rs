@@ -21,7 +21,7 @@ use crate::provider::format::{
 use crate::provider::shared::document::{self, Document, DocumentLayout};
 use crate::provider::shared::identity::{begin_uuid_record, uuid_identity};
 use crate::provider::shared::machine_text::MachineText;
-use crate::provider::shared::{blocks, chat, sidecar};
+use crate::provider::shared::{blocks, chat, drift, sidecar};
 use crate::stream::{RecordAt, Stream, TitleFrom, parse_micros};
 use crate::text::json::{JsonFields, Value};
 use crate::text::render;
@@ -160,13 +160,7 @@ fn decode_message(message: Value<'_>, raw: &[u8], at: RecordAt, out: &mut Stream
             out.begin_step();
             blocks::push_response_content(message.field("content"), out);
         }
-        role => {
-            let role = role.unwrap_or("untyped");
-            out.count_unknown("record", role);
-            let mut text = String::new();
-            render::append_notification(message, &["role", "id"], &mut text);
-            out.push_notification(role, &text);
-        }
+        role => drift::push_unknown_record(role, message, &["role", "id"], out),
     }
     RecordOutcome::Events
 }

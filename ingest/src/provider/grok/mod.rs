@@ -28,7 +28,7 @@ use crate::provider::format::{
 };
 use crate::provider::shared::arguments::Arguments;
 use crate::provider::shared::user_query::UserText;
-use crate::provider::shared::{chat, sidecar, user_query};
+use crate::provider::shared::{chat, drift, sidecar, user_query};
 use crate::stream::{DecodedEvent, RecordAt, Stream, TitleFrom, parse_micros};
 use crate::text::json::{JsonFields, Parser, Value};
 use crate::text::names::is_uuid;
@@ -269,11 +269,7 @@ impl LineDecoder for GrokDecoder {
                 render::truncate_notification(&mut self.text);
                 out.push_notification("system_prompt", &self.text);
             }
-            _ => {
-                out.count_unknown("record", kind);
-                render::append_notification(object, &["type"], &mut self.text);
-                out.push_notification(kind, &self.text);
-            }
+            _ => drift::push_unknown_record(Some(kind), object, &["type"], out),
         }
         if matches!(kind, "user" | "assistant" | "tool_result") {
             self.state.in_response = false;

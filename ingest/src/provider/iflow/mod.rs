@@ -130,13 +130,7 @@ impl LineDecoder for IflowDecoder {
                 self.decode_user_message(object, message, !is_sidechain, out);
             }
             (Some("assistant"), Some(message)) => self.decode_response(message, out),
-            (kind, _) => {
-                let kind = kind.unwrap_or("untyped");
-                out.count_unknown("record", kind);
-                self.text.clear();
-                render::append_notification(object, ENVELOPE, &mut self.text);
-                out.push_notification(kind, &self.text);
-            }
+            (kind, _) => drift::push_unknown_record(kind, object, ENVELOPE, out),
         }
         // A window may show nothing new.
         RecordOutcome::of_pushed(out, "repeated_blocks")

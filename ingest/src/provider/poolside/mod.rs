@@ -19,10 +19,10 @@ use crate::provider::format::{
     SessionClaim, state_json,
 };
 use crate::provider::shared::arguments::Arguments;
+use crate::provider::shared::drift;
 use crate::provider::shared::identity::{begin_uuid_record, uuid_identity};
 use crate::stream::{DecodedEvent, RecordAt, Stream, parse_micros};
 use crate::text::json::{JsonFields, Parser, Value, string_value};
-use crate::text::render;
 
 pub(super) const FORMAT: LogFormat = LogFormat {
     provider: Provider::Poolside,
@@ -160,12 +160,7 @@ impl LineDecoder for PoolsideDecoder {
                 out.push_notice("error", content.text("error").unwrap_or(""), Some(true));
             }
             kind if MARKERS.contains(&kind) => return RecordOutcome::Merged("marker"),
-            kind => {
-                out.count_unknown("record", kind);
-                let mut text = String::new();
-                render::append_notification(content, ENVELOPE, &mut text);
-                out.push_notification(kind, &text);
-            }
+            kind => drift::push_unknown_record(Some(kind), content, ENVELOPE, out),
         }
         RecordOutcome::Events.merged_if_empty(out)
     }

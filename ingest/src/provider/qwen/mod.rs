@@ -32,8 +32,8 @@ use crate::provider::format::{
     state_json,
 };
 use crate::provider::shared::arguments::Arguments;
-use crate::provider::shared::function_response;
 use crate::provider::shared::identity::begin_identified_record;
+use crate::provider::shared::{drift, function_response};
 use crate::stream::{DecodedEvent, RecordAt, Stream, parse_micros};
 use crate::text::json::{JsonFields, Value, string_value};
 use crate::text::names::is_uuid;
@@ -177,11 +177,7 @@ impl LineDecoder for QwenDecoder {
             ),
             Some("user" | "assistant") => RecordOutcome::Merged("empty_message"),
             kind => {
-                let kind = kind.unwrap_or("untyped");
-                out.count_unknown("record", kind);
-                self.text.clear();
-                render::append_notification(object, ENVELOPE, &mut self.text);
-                out.push_notification(kind, &self.text);
+                drift::push_unknown_record(kind, object, ENVELOPE, out);
                 RecordOutcome::Events
             }
         };
