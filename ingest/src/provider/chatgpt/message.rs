@@ -164,10 +164,7 @@ impl ChatGptDecoder {
         if kind == "reasoning_recap" {
             return self.push_notice(kind, out);
         }
-        if !self.in_response {
-            out.begin_step();
-            self.in_response = true;
-        }
+        out.begin_response(&mut self.in_response);
         match message.text("recipient") {
             Some("all") | None => {
                 let is_reasoning = kind == "thoughts";

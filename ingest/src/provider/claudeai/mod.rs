@@ -204,7 +204,7 @@ impl ClaudeAiDecoder {
                 Some("tool_use") => {
                     let own = || format!("{id}:{number}");
                     self.last_call = block.non_empty("id").map_or_else(own, str::to_owned);
-                    self.begin_response(out);
+                    out.begin_response(&mut self.in_response);
                     let arguments = Arguments::of_value(block.field("input"));
                     let decoded = DecodedEvent {
                         tool_name: block.text("name"),
@@ -226,13 +226,6 @@ impl ClaudeAiDecoder {
         }
     }
 
-    fn begin_response(&mut self, out: &mut Stream) {
-        if !self.in_response {
-            out.begin_step();
-            self.in_response = true;
-        }
-    }
-
     fn push_text(
         &mut self,
         kind: EventType,
@@ -242,7 +235,7 @@ impl ClaudeAiDecoder {
     ) {
         let text = text.unwrap_or("");
         if !text.trim().is_empty() {
-            self.begin_response(out);
+            out.begin_response(&mut self.in_response);
             out.push(kind, DecodedEvent { text, timestamp, ..DecodedEvent::default() });
         }
     }
