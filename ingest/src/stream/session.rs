@@ -104,6 +104,13 @@ impl Stream {
         has_tokens
     }
 
+    /// Adds token counts of this kind, which are not those of one request as the log reports it.
+    pub fn push_counts(&mut self, subtype: &str, usage: Usage, cost: Option<f64>) {
+        let subtype = Some(subtype);
+        let decoded = DecodedEvent { subtype, usage, cost, ..DecodedEvent::default() };
+        self.push(EventType::TokenUsage, decoded);
+    }
+
     /// Offers a title. Prompts of copied history name the session only while it has no title of its
     /// own. Forgotten records offer none, and the title of a forgotten session is not taken.
     pub fn offer_title(&mut self, offered_by: TitleFrom, text: &str) {

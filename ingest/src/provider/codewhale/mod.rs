@@ -13,7 +13,7 @@
 use std::path::PathBuf;
 
 use schemas::event::Relation;
-use schemas::{EventType, Provider};
+use schemas::{Provider, Usage};
 
 use crate::provider::format::{
     AgentFolders, LogFormat, LogHead, LogReader, Quirks, RecordOutcome, RecordTally, SessionClaim,
@@ -22,7 +22,7 @@ use crate::provider::shared::document::{Document, DocumentLayout};
 use crate::provider::shared::identity::{ContentIds, begin_header_record};
 use crate::provider::shared::machine_text::MachineText;
 use crate::provider::shared::{blocks, drift};
-use crate::stream::{DecodedEvent, RecordAt, Stream, TitleFrom, parse_micros};
+use crate::stream::{RecordAt, Stream, TitleFrom, parse_micros};
 use crate::text::json::{JsonFields, Value};
 
 pub(super) const FORMAT: LogFormat = LogFormat {
@@ -103,9 +103,7 @@ fn decode_metadata(metadata: Value<'_>, out: &mut Stream) -> Option<i64> {
     if total > 0 || cost > 0.0 {
         begin_header_record(created, out);
         if cost > 0.0 {
-            let subtype = Some("session_cost");
-            let decoded = DecodedEvent { subtype, cost: Some(cost), ..DecodedEvent::default() };
-            out.push(EventType::TokenUsage, decoded);
+            out.push_counts("session_cost", Usage::default(), Some(cost));
         }
         out.push_notification("usage", &format!("total_tokens: {total}"));
     }

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use schemas::event::Relation;
 use schemas::session::ESTIMATED_SHARE;
-use schemas::{Confidence, EventType, Provider, Usage};
+use schemas::{Confidence, Provider, Usage};
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 use xxhash_rust::xxh3::xxh3_64;
@@ -25,7 +25,7 @@ use crate::provider::format::{
 };
 use crate::provider::shared::identity::{begin_uuid_record, uuid_identity};
 use crate::provider::shared::shares::{TokenShares, weigh_records};
-use crate::stream::{DecodedEvent, RecordAt, Stream, TitleFrom, parse_micros};
+use crate::stream::{RecordAt, Stream, TitleFrom, parse_micros};
 use crate::text::json::{JsonFields, Value};
 use crate::text::render;
 
@@ -198,9 +198,7 @@ impl DroidDecoder {
             usage = shares.take_share(raw.len() as u64);
             out.set_confidence(Confidence::Estimated);
         }
-        let decoded =
-            DecodedEvent { subtype: Some(ESTIMATED_SHARE), usage, ..DecodedEvent::default() };
-        out.push(EventType::TokenUsage, decoded);
+        out.push_counts(ESTIMATED_SHARE, usage, None);
     }
 
     /// Decodes a record that is not part of the conversation, of a known or unknown type.

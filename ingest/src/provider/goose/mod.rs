@@ -18,7 +18,7 @@ mod message;
 use std::path::{Path, PathBuf};
 
 use schemas::session::SHUTDOWN_SUM;
-use schemas::{EventType, Provider, Usage};
+use schemas::{Provider, Usage};
 
 use self::message::{GooseDecoder, LEDGER, MESSAGES};
 use crate::provider::format::{
@@ -33,7 +33,7 @@ use crate::provider::shared::database::tables::{
 use crate::provider::shared::document::{self, ASSEMBLED, Document};
 use crate::provider::shared::identity::begin_header_record;
 use crate::source::assembly::{Assembly, RowTables};
-use crate::stream::{DecodedEvent, Stream, TitleFrom};
+use crate::stream::{Stream, TitleFrom};
 use crate::text::json::{JsonFields, Parser, Value, decode_embedded};
 
 pub(super) const FORMAT: LogFormat = LogFormat {
@@ -232,8 +232,6 @@ fn decode_header(info: Value<'_>, has_counts: bool, out: &mut Stream) {
     };
     if has_counts && usage.total() > 0 {
         begin_header_record(updated, out);
-        let decoded =
-            DecodedEvent { subtype: Some(SHUTDOWN_SUM), usage, ..DecodedEvent::default() };
-        out.push(EventType::TokenUsage, decoded);
+        out.push_counts(SHUTDOWN_SUM, usage, None);
     }
 }

@@ -9,14 +9,14 @@
 
 use std::collections::{HashMap, HashSet};
 
+use schemas::Usage;
 use schemas::session::SHUTDOWN_SUM;
-use schemas::{EventType, Usage};
 use serde_json::Value as Json;
 
 use crate::provider::shared::chat;
 use crate::provider::shared::document::Document;
 use crate::provider::shared::identity::begin_header_record;
-use crate::stream::{DecodedEvent, Stream};
+use crate::stream::Stream;
 use crate::text::json::{JsonFields, LineItem, Parser};
 
 /// The tokens of one response, and what they cost.
@@ -84,13 +84,7 @@ impl ResponseUsages {
         });
         if self.rest.total() > 0 {
             begin_header_record(named.start, out);
-            let decoded = DecodedEvent {
-                subtype: Some(SHUTDOWN_SUM),
-                usage: self.rest,
-                cost,
-                ..DecodedEvent::default()
-            };
-            out.push(EventType::TokenUsage, decoded);
+            out.push_counts(SHUTDOWN_SUM, self.rest, cost);
         }
     }
 

@@ -191,13 +191,7 @@ impl VibeDecoder {
             let cost = |stats: &Json| stats["session_cost"].as_f64().unwrap_or(0.0);
             let cost = cost(stats) - cost(&earlier["stats"]);
             begin_header_record(end, out);
-            let decoded = DecodedEvent {
-                subtype: Some(SHUTDOWN_SUM),
-                usage,
-                cost: Some(cost).filter(|cost| *cost > 0.0),
-                ..DecodedEvent::default()
-            };
-            out.push(EventType::TokenUsage, decoded);
+            out.push_counts(SHUTDOWN_SUM, usage, Some(cost).filter(|cost| *cost > 0.0));
         }
     }
 

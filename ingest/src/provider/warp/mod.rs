@@ -17,7 +17,7 @@ mod task;
 use std::path::PathBuf;
 
 use schemas::session::SHUTDOWN_SUM;
-use schemas::{EventType, Provider, Usage};
+use schemas::{Provider, Usage};
 
 use self::database::{ASSEMBLY, DATABASE, STORE};
 use self::message::WarpDecoder;
@@ -27,7 +27,7 @@ use crate::provider::format::{
 use crate::provider::shared::database::tables::claim_stored;
 use crate::provider::shared::document::{ASSEMBLED, Document};
 use crate::provider::shared::identity::begin_header_record;
-use crate::stream::{DecodedEvent, Stream, TitleFrom};
+use crate::stream::{Stream, TitleFrom};
 use crate::text::json::{JsonFields, Value};
 use crate::text::render;
 
@@ -96,9 +96,7 @@ fn decode_header(info: Value<'_>, out: &mut Stream) {
             ..Usage::default()
         };
         let cost = usage.cost("total_provider_cost_in_cents").map(|cents| cents / 100.0);
-        let subtype = Some(SHUTDOWN_SUM);
-        let sum = DecodedEvent { subtype, usage: counts, cost, ..DecodedEvent::default() };
-        out.push(EventType::TokenUsage, sum);
+        out.push_counts(SHUTDOWN_SUM, counts, cost);
         return;
     }
     // Sums of input and output together, which are neither.

@@ -17,8 +17,8 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use rusqlite::{Connection, OptionalExtension, Result, Row};
+use schemas::Provider;
 use schemas::session::SHUTDOWN_SUM;
-use schemas::{EventType, Provider};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value as Json, json};
@@ -39,7 +39,7 @@ use crate::provider::shared::document::{ASSEMBLED, Document};
 use crate::provider::shared::identity::begin_header_record;
 use crate::source::assembly::{Assembly, RowTables};
 use crate::source::container::MAX_DOCUMENT_BYTES;
-use crate::stream::{DecodedEvent, Stream, TitleFrom, parse_micros};
+use crate::stream::{Stream, TitleFrom, parse_micros};
 use crate::text::json::{JsonFields, Value};
 
 pub(super) const FORMAT: LogFormat = LogFormat {
@@ -239,8 +239,6 @@ fn decode_header(info: Value<'_>, decoder: &mut ZedDecoder, out: &mut Stream) {
     let usage = info.object("total_usage").map(chat::read_anthropic_usage).unwrap_or_default();
     if usage.total() > 0 {
         begin_header_record(updated, out);
-        let decoded =
-            DecodedEvent { subtype: Some(SHUTDOWN_SUM), usage, ..DecodedEvent::default() };
-        out.push(EventType::TokenUsage, decoded);
+        out.push_counts(SHUTDOWN_SUM, usage, None);
     }
 }
