@@ -4,6 +4,7 @@
 use std::borrow::Cow;
 
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
+use ingest::text::names::is_windows_path;
 use schemas::{ErrorCode, ToolError};
 
 use super::environment::home_dir;
@@ -119,16 +120,6 @@ impl ExcludedFolders {
     pub fn is_empty(&self) -> bool {
         self.folders.is_empty()
     }
-}
-
-/// Returns whether a path begins as only those of Windows do: with the letter of a drive, or with the name
-/// of a server.
-fn is_windows_path(path: &str) -> bool {
-    let has_drive = match path.as_bytes() {
-        [letter, b':', b'/' | b'\\', ..] => letter.is_ascii_alphabetic(),
-        _ => false,
-    };
-    has_drive || path.starts_with(r"\\")
 }
 
 /// Returns the folder that a pattern names, without the ending for everything below it. Backslashes that

@@ -1,5 +1,7 @@
 //! Resolves paths as logs write them: relative ones, and ones with `.` and `..`.
 
+use ingest::text::names::{has_drive, is_windows_path};
+
 /// Returns the full form of `path`, which may be relative to `folder`. Without a folder a relative
 /// path stays relative. No file system is consulted, because the log may be from another machine.
 pub fn resolve_path(folder: Option<&str>, path: &str) -> String {
@@ -49,12 +51,7 @@ pub fn last_part(path: &str) -> &str {
 /// Returns true for a path that does not depend on a folder: from the root, from a home folder, or
 /// with a drive.
 fn is_absolute(path: &str) -> bool {
-    path.starts_with(['/', '~']) || has_drive(path) || path.starts_with("\\\\")
-}
-
-/// Returns true for a path that begins like `C:\` or `C:/`.
-fn has_drive(path: &str) -> bool {
-    matches!(path.as_bytes(), [drive, b':', b'/' | b'\\', ..] if drive.is_ascii_alphabetic())
+    path.starts_with(['/', '~']) || is_windows_path(path)
 }
 
 #[cfg(test)]

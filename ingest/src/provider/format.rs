@@ -323,16 +323,20 @@ impl SessionClaim {
         }
     }
 
+    /// Returns the claim of a session that descends from the first of `parents` that is known, if any.
+    pub(crate) fn with_parent(self, parents: &[(Relation, Option<&str>)]) -> Self {
+        for (relation, parent) in parents {
+            if let Some(parent) = parent {
+                let parent = Some((*parent).to_owned());
+                return Self { parent, relation: Some(*relation), ..self };
+            }
+        }
+        self
+    }
+
     /// Returns the claim of a log that continues this session as a copy; see [`super::copied`].
     pub(crate) fn continuing(self, session: Option<&str>) -> Self {
-        match session {
-            Some(session) => Self {
-                parent: Some(session.to_owned()),
-                relation: Some(Relation::ContinuedFrom),
-                ..self
-            },
-            None => self,
-        }
+        self.with_parent(&[(Relation::ContinuedFrom, session)])
     }
 
     /// Identifies the first records as they were before their secrets were replaced in the log.
@@ -364,6 +368,11 @@ pub enum RecordOutcome {
 }
 
 impl RecordOutcome {
+    /// Returns `Events`, or `Merged` for the reason `empty` if the record pushed no event to `out`.
+    pub(crate) fn of_pushed(out: &Stream, empty: &'static str) -> Self {
+        if out.pushed_count() == 0 { Self::Merged(empty) } else { Self::Events }
+    }
+
     /// Returns `Merged` instead of `Events` if the record pushed no event to `out`.
     pub(crate) fn merged_if_empty(self, out: &Stream) -> Self {
         match self {

@@ -3,7 +3,7 @@
 
 use super::encoded::is_encoded_login;
 use super::entropy::{
-    is_field, is_mixed, is_name, is_numbered, is_placeholder, is_random, is_signed, is_uuid,
+    is_field, is_mixed, is_name, is_numbered, is_placeholder, is_random, is_signed,
 };
 use super::env;
 use super::names::{FOREIGN, Strength, announced_secret};
@@ -13,6 +13,7 @@ use super::scan::{MASK, SecretScan, is_blank, is_name_byte, is_quote, is_variabl
 use super::value::{
     MAX_BETWEEN_BYTES, MAX_NAME_BYTES, ValueLink, ValueSpan, find_linked_value, read_value,
 };
+use crate::text::names::is_uuid;
 
 /// Minimum number of characters in a random value under any variable whose name ends in `_KEY`.
 const MIN_WEAK_KEY_CHARS: usize = 24;

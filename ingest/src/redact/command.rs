@@ -7,12 +7,13 @@
 //! send "Quokka91!\r"
 //! ```
 
-use super::entropy::{is_password_sign, is_path, is_placeholder, is_random, is_uuid};
+use super::entropy::{is_password_sign, is_path, is_placeholder, is_random};
 use super::env;
 use super::names::{Strength, announced_secret};
 use super::pattern::LazyRegex;
 use super::rule::{PasswordPlace, Stored};
 use super::scan::SecretScan;
+use crate::text::names::is_uuid;
 
 /// Number of bytes of a command that are examined.
 const MAX_COMMAND_BYTES: usize = 1000;

@@ -2,11 +2,12 @@
 //! headers, cookies.
 
 use super::encoded::is_encoded_login;
-use super::entropy::{is_field, is_mixed, is_odd, is_placeholder, is_random, is_uuid};
+use super::entropy::{is_field, is_mixed, is_odd, is_placeholder, is_random};
 use super::pattern::LazyRegex;
 use super::scan::{SecretScan, is_quote};
 use super::value::find_value_start;
 use super::wrapped;
+use crate::text::names::is_uuid;
 
 /// Maximum length in bytes of the part of an address before its path.
 const MAX_AUTHORITY_BYTES: usize = 512;

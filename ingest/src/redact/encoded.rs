@@ -11,6 +11,7 @@ use super::entropy::{is_placeholder, is_random, is_signed};
 use super::pattern::LazyRegex;
 use super::rule::Encoding;
 use super::scan::{SecretScan, is_blank, is_quote};
+use crate::text::names::decode_hex;
 
 /// Number of bytes of a line that are decoded before a code, and after it.
 const BEFORE_BYTES: usize = 160;
@@ -318,15 +319,6 @@ fn is_secret_word(text: &str) -> bool {
     let text = text.trim_ascii_end();
     let is_word = text.bytes().all(|byte| byte.is_ascii_graphic());
     is_word && !is_placeholder(text) && (is_random(text) || is_signed(text))
-}
-
-/// Returns the bytes that hexadecimal digits show.
-fn decode_hex(digits: &str) -> Option<Vec<u8>> {
-    if digits.len() % 2 == 1 || !digits.bytes().all(|byte| byte.is_ascii_hexdigit()) {
-        return None;
-    }
-    let pairs = (0..digits.len()).step_by(2);
-    pairs.map(|at| u8::from_str_radix(digits.get(at..at + 2)?, 16).ok()).collect()
 }
 
 /// Returns whether a value is `user:password` in base64 and the password is not a placeholder.

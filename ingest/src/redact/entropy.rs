@@ -349,15 +349,6 @@ fn is_field_part(part: &str) -> bool {
     !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphabetic() || byte == b'_')
 }
 
-/// Returns whether a value is a UUID.
-pub(super) fn is_uuid(value: &str) -> bool {
-    value.len() == 36
-        && value.bytes().enumerate().all(|(at, byte)| match at {
-            8 | 13 | 18 | 23 => byte == b'-',
-            _ => byte.is_ascii_hexdigit(),
-        })
-}
-
 /// Counts the different bytes.
 fn count_distinct_bytes(value: &str) -> usize {
     let mut seen = [0_u64; 4];

@@ -10,10 +10,11 @@ use std::ops::Range;
 
 use memchr::{memchr, memchr_iter, memrchr};
 
-use super::entropy::{is_mixed, is_name, is_placeholder, is_random, is_uuid};
+use super::entropy::{is_mixed, is_name, is_placeholder, is_random};
 use super::names::Strength;
 use super::pattern::LazyRegex;
 use super::scan::{SecretScan, is_variable_byte};
+use crate::text::names::is_uuid;
 
 /// Maximum length in bytes of a line that counts as a setting.
 const MAX_LINE_BYTES: usize = 2000;

@@ -1,5 +1,7 @@
 //! Maps the paths of one folder to those of another, from any system to any other.
 
+use crate::text::names::is_windows_path;
+
 /// Maps the folder in which a session ran, and what is above it in its repository, to folders of this
 /// machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,13 +41,6 @@ impl FolderMove {
         let above = self.pairs[1..].iter().find(|[from, _]| is_same_folder(path, from));
         above.map(|[_, to]| to.clone())
     }
-}
-
-/// Returns whether a path has the form of Windows: a drive, or a share.
-fn is_windows_path(path: &str) -> bool {
-    let bytes = path.as_bytes();
-    let has_drive = matches!(bytes, [drive, b':', b'/' | b'\\', ..] if drive.is_ascii_alphabetic());
-    has_drive || path.starts_with(r"\\")
 }
 
 /// Returns the separators of a path.

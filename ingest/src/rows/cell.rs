@@ -8,6 +8,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use super::document::{CellKind, invalid_data};
 use crate::source::container::MAX_DOCUMENT_BYTES;
+use crate::text::names::decode_hex;
 
 /// Level of compression of text that was compressed in the database.
 const LEVEL: i32 = 3;
@@ -76,13 +77,6 @@ pub(super) fn decode(cell: &Json, kind: Option<CellKind>) -> io::Result<Value> {
 
 fn encode_hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-fn decode_hex(text: &str) -> Option<Vec<u8>> {
-    let digits: Option<Vec<u8>> =
-        text.chars().map(|c| c.to_digit(16).and_then(|digit| u8::try_from(digit).ok())).collect();
-    let digits = digits.filter(|digits| digits.len().is_multiple_of(2))?;
-    Some(digits.chunks_exact(2).map(|pair| pair[0] << 4 | pair[1]).collect())
 }
 
 #[cfg(test)]

@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 
 use schemas::problem::ProblemKind;
 
-/// One way in which an agent stores sessions that do not have a file to themselves.
+/// One way in which an agent stores sessions that do not have a file to themselves. A format lists
+/// the fields that differ from [`Assembly::NONE`].
 pub struct Assembly {
     /// Name that distinguishes this assembly from others.
     pub name: &'static str,
@@ -57,6 +58,19 @@ impl RowTables {
 }
 
 impl Assembly {
+    /// Files of several sessions, none of which has parts, defects or rows that are known.
+    pub(crate) const NONE: Self = Self {
+        name: "",
+        shares_file: true,
+        source_suffix: "",
+        is_source: |_| false,
+        is_part: |_| false,
+        sessions: |_| Ok(SessionList { sessions: Vec::new(), defects: Vec::new() }),
+        find_defect: |_| None,
+        assemble: |_| Err(io::ErrorKind::NotFound.into()),
+        rows: None,
+    };
+
     /// Returns whether the file at a path contains such sessions.
     pub fn has_source(&self, path: &Path) -> bool {
         path.as_os_str().as_encoded_bytes().ends_with(self.source_suffix.as_bytes())

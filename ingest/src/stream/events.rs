@@ -318,6 +318,13 @@ impl Stream {
         self.state.step
     }
 
+    /// Begins a model response unless one is under way, as `in_response` says. One is then.
+    pub(crate) fn begin_response(&mut self, in_response: &mut bool) {
+        if !std::mem::replace(in_response, true) {
+            self.begin_step();
+        }
+    }
+
     /// Reports a problem with the bytes at `at`, unless the present record is forgotten: the message
     /// may quote it.
     pub fn push_problem(&mut self, at: RecordAt, kind: ProblemKind, message: impl Display) {

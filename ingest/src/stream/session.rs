@@ -75,6 +75,20 @@ impl Stream {
         self.push(EventType::Notification, decoded);
     }
 
+    /// Adds the result of the call with this id. `is_error` and `exit_code` are `None` if the log does
+    /// not say.
+    pub fn push_result(
+        &mut self,
+        tool_call_id: Option<&str>,
+        text: &str,
+        is_error: Option<bool>,
+        exit_code: Option<i32>,
+    ) {
+        let decoded =
+            DecodedEvent { text, tool_call_id, is_error, exit_code, ..DecodedEvent::default() };
+        self.push(EventType::ToolResult, decoded);
+    }
+
     /// Adds the tokens of a request, unless there are none. Returns whether there are.
     pub fn push_usage(
         &mut self,
@@ -88,6 +102,13 @@ impl Stream {
             self.push(EventType::TokenUsage, decoded);
         }
         has_tokens
+    }
+
+    /// Adds token counts of this kind, which are not those of one request as the log reports it.
+    pub fn push_counts(&mut self, subtype: &str, usage: Usage, cost: Option<f64>) {
+        let subtype = Some(subtype);
+        let decoded = DecodedEvent { subtype, usage, cost, ..DecodedEvent::default() };
+        self.push(EventType::TokenUsage, decoded);
     }
 
     /// Offers a title. Prompts of copied history name the session only while it has no title of its

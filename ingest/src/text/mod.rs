@@ -2,7 +2,7 @@
 
 pub mod json;
 pub(crate) mod mend;
-pub(crate) mod names;
+pub mod names;
 pub(crate) mod render;
 mod repair;
 pub mod sanitize;

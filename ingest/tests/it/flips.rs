@@ -8,7 +8,7 @@ use ingest::run::report::IngestReport;
 use rusqlite::Connection;
 use schemas::problem::ProblemKind;
 
-use crate::memory::{Memory, samples};
+use crate::memory::{Memory, copy_folder, samples};
 use crate::traps::texts;
 
 /// The number of events in the sample database.
@@ -170,20 +170,6 @@ fn a_database_without_its_tables_is_reported() {
     assert!(ingest(dir.path()).1.problem_list.is_empty(), "it is about to be filled");
     connection.execute_batch("CREATE TABLE other (a TEXT)").expect("sql");
     assert_eq!(ingest(dir.path()).1.problems, [("unreadable", 1)].into());
-}
-
-/// Copies a folder of samples.
-fn copy_folder(from: &Path, to: &Path) {
-    fs::create_dir_all(to).expect("creates");
-    for entry in fs::read_dir(from).expect("lists") {
-        let path = entry.expect("entry").path();
-        let target = to.join(path.file_name().expect("name"));
-        if path.is_dir() {
-            copy_folder(&path, &target);
-        } else {
-            fs::copy(&path, &target).expect("copies");
-        }
-    }
 }
 
 /// Lists the JSON files below a folder.

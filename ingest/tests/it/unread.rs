@@ -10,7 +10,7 @@ use schemas::problem::ProblemKind;
 use schemas::session::SourceStatus;
 use serde_json::{Value as Json, json};
 
-use crate::memory::{Memory, samples};
+use crate::memory::{Memory, copy_folder, samples};
 use crate::rewritten::gemini;
 use crate::traps::{texts, user, write};
 
@@ -286,19 +286,6 @@ fn empty_objects_hold_nothing() {
     assert_eq!(texts(&memory), ["one", "two"]);
     assert_eq!(report.objects, 10_002);
     assert_eq!(report.objects_merged.get("empty_object"), Some(&10_000));
-}
-
-/// Copies a folder of the samples below `dir`.
-fn copy_folder(from: &Path, dir: &Path) {
-    fs::create_dir_all(dir).expect("creates");
-    for entry in fs::read_dir(from).expect("lists").map(|entry| entry.expect("entry").path()) {
-        let to = dir.join(entry.file_name().expect("name"));
-        if entry.is_dir() {
-            copy_folder(&entry, &to);
-        } else {
-            fs::copy(&entry, &to).expect("copies");
-        }
-    }
 }
 
 #[test]

@@ -22,16 +22,16 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use schemas::{Confidence, EventType, Provider, Usage};
-use serde_json::{Value as Json, json};
+use serde_json::json;
 
 use crate::provider::format::{
     AgentFolders, LogFormat, LogHead, LogReader, Quirks, RecordOutcome, RecordTally, SessionClaim,
 };
 use crate::provider::shared::database::document_text::document_bytes;
 use crate::provider::shared::database::tables::{
-    claim_stored, missing_session, session_path, split_session_path,
+    missing_session, session_path, split_session_path,
 };
-use crate::provider::shared::document::{self, ASSEMBLED, Document};
+use crate::provider::shared::document::{ASSEMBLED, Document};
 use crate::source::assembly::{AssembledSession, Assembly, SessionList};
 use crate::source::bounded_file::read_bounded_file;
 use crate::stream::{DecodedEvent, RecordAt, Stream, parse_micros};
@@ -68,14 +68,11 @@ const LINE_END: &str = "  ";
 
 const ASSEMBLY: Assembly = Assembly {
     name: "Aider history",
-    shares_file: true,
     source_suffix: HISTORY,
     is_source: Path::is_file,
-    is_part: |_| false,
     sessions: list_chats,
-    find_defect: |_| None,
     assemble: assemble_chat,
-    rows: None,
+    ..Assembly::NONE
 };
 
 /// Histories are in the folders of projects, which only the user knows, unless a variable names one.
@@ -227,7 +224,7 @@ fn parse_start(text: &str) -> Option<i64> {
 
 fn claim_log(head: &LogHead<'_>) -> Option<SessionClaim> {
     let id = head.stored_info(STORE)?["id"].as_str()?;
-    Some(claim_stored(Provider::Aider, id, &Json::Null))
+    Some(SessionClaim::new(Provider::Aider, id))
 }
 
 fn decode_log(bytes: &[u8], out: &mut Stream, tally: &mut RecordTally) {
@@ -237,7 +234,7 @@ fn decode_log(bytes: &[u8], out: &mut Stream, tally: &mut RecordTally) {
     out.extend_time_range(start);
     let path = PathBuf::from(&out.session.source_path);
     out.set_cwd(path.parent().and_then(Path::to_str));
-    document::for_each_record(bytes, &chat.records, out, tally, &mut |block, raw, at, out| {
+    chat.for_each_record(out, tally, &mut |block, raw, at, out| {
         out.begin_record_by_content(at, raw, start.take());
         decode_block(block, at, out)
     });
@@ -324,13 +321,7 @@ fn push_edit(path: &str, result: &str, id: &str, out: &mut Stream) {
         ..DecodedEvent::default()
     };
     out.push(EventType::ToolCall, call);
-    let result = DecodedEvent {
-        text: result,
-        tool_call_id: Some(id),
-        is_error: Some(false),
-        ..DecodedEvent::default()
-    };
-    out.push(EventType::ToolResult, result);
+    out.push_result(Some(id), result, Some(false), None);
 }
 
 /// Reads the lines that the program prints when it starts and when the model changes.

@@ -23,7 +23,7 @@ use crate::provider::format::{
     LogFormat, LogHead, LogReader, Quirks, RecordOutcome, RecordTally, SessionClaim,
 };
 use crate::provider::shared::chat;
-use crate::provider::shared::document::{self, Document, DocumentLayout};
+use crate::provider::shared::document::{Document, DocumentLayout};
 use crate::provider::shared::file_uri::file_uri_path;
 use crate::stream::{DecodedEvent, RecordAt, Stream, TitleFrom, parse_micros};
 use crate::text::json::{JsonFields, Value};
@@ -90,7 +90,7 @@ fn decode_log(bytes: &[u8], out: &mut Stream, tally: &mut RecordTally) {
     thread.with_header(|fields| decode_header(fields, out));
 
     let mut decoder = AmpDecoder::default();
-    document::for_each_record(bytes, &thread.records, out, tally, &mut |message, _, at, out| {
+    thread.for_each_record(out, tally, &mut |message, _, at, out| {
         decoder.decode_message(message, at, out);
         RecordOutcome::Events
     });

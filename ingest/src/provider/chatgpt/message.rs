@@ -9,7 +9,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::provider::format::RecordOutcome;
 use crate::provider::shared::arguments::Arguments;
-use crate::provider::shared::identity::{begin_identified_record, uuid_identity};
+use crate::provider::shared::identity::begin_uuid_record;
 use crate::provider::shared::{chat, drift};
 use crate::stream::tree::ROOT;
 use crate::stream::{DecodedEvent, RecordAt, Stream};
@@ -84,7 +84,7 @@ impl ChatGptDecoder {
         let id = message.and_then(|message| message.text("id"));
         let time = message.and_then(|message| message.field("create_time"));
         let time = time.and_then(chat::parse_time);
-        begin_identified_record((id, uuid_identity(id)), raw, at, time, out);
+        begin_uuid_record(id, raw, at, time, out);
         let entry = entry_id(node.text("id").unwrap_or(""));
         let parent = node.text("parent").map_or(ROOT, entry_id);
         out.add_tree_entry(entry, parent);
@@ -164,10 +164,7 @@ impl ChatGptDecoder {
         if kind == "reasoning_recap" {
             return self.push_notice(kind, out);
         }
-        if !self.in_response {
-            out.begin_step();
-            self.in_response = true;
-        }
+        out.begin_response(&mut self.in_response);
         match message.text("recipient") {
             Some("all") | None => {
                 let is_reasoning = kind == "thoughts";

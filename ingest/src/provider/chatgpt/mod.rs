@@ -18,14 +18,12 @@ mod message;
 mod order;
 
 use schemas::Provider;
-use serde_json::Value as Json;
 
 use self::message::{ChatGptDecoder, entry_id};
 use crate::provider::format::{LogFormat, LogHead, LogReader, Quirks, RecordTally, SessionClaim};
 use crate::provider::shared::chat;
 use crate::provider::shared::chat_export::ChatExport;
-use crate::provider::shared::database::tables::claim_stored;
-use crate::provider::shared::document::{self, ASSEMBLED, Document};
+use crate::provider::shared::document::{ASSEMBLED, Document};
 use crate::source::assembly::Assembly;
 use crate::stream::{Stream, TitleFrom};
 use crate::text::json::{JsonFields, Value};
@@ -59,20 +57,17 @@ const EXPORT: ChatExport = ChatExport {
 
 const ASSEMBLY: Assembly = Assembly {
     name: "ChatGPT export",
-    shares_file: true,
     source_suffix: ".json",
     is_source: |path| EXPORT.is_export(path),
-    is_part: |_| false,
     sessions: |path| EXPORT.list(path),
-    find_defect: |_| None,
     assemble: |path| EXPORT.assemble(path),
-    rows: None,
+    ..Assembly::NONE
 };
 
 fn claim_log(head: &LogHead<'_>) -> Option<SessionClaim> {
     let info = head.stored_info(STORE)?;
     let id = IDS.iter().find_map(|key| info[*key].as_str())?;
-    Some(claim_stored(Provider::ChatGpt, id, &Json::Null))
+    Some(SessionClaim::new(Provider::ChatGpt, id))
 }
 
 fn decode_log(bytes: &[u8], out: &mut Stream, tally: &mut RecordTally) {
@@ -83,8 +78,7 @@ fn decode_log(bytes: &[u8], out: &mut Stream, tally: &mut RecordTally) {
         current = info.text("current_node").map(entry_id);
     });
     let mut decoder = ChatGptDecoder::default();
-    let records = &conversation.records;
-    document::for_each_record(bytes, records, out, tally, &mut |node, raw, at, out| {
+    conversation.for_each_record(out, tally, &mut |node, raw, at, out| {
         decoder.decode_node(node, raw, at, out)
     });
     // The user may have gone back to an older branch since the last message.

@@ -9,7 +9,8 @@ use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
 use crate::provider::copied::continued_session;
 use crate::provider::format::{LogHead, SessionClaim};
-use crate::provider::shared::identity::{is_uuid, uuid_identity};
+use crate::provider::shared::identity::uuid_identity;
+use crate::text::names::is_uuid;
 
 /// Types of records in a Claude log that are not part of the chain of messages.
 const SIDE_TYPES: &[&str] = &[
@@ -69,16 +70,8 @@ fn claim_session(stem: &str, session: Option<&str>, original: Option<&str>) -> S
     let native_id = if is_uuid(stem) { stem } else { session.unwrap_or(stem) };
     let forked_from = original.filter(|id| is_other_session(id, native_id));
     let resumed_from = session.filter(|id| is_other_session(id, native_id));
-    let relation = match (forked_from, resumed_from) {
-        (Some(_), _) => Some(Relation::ForkedFrom),
-        (None, Some(_)) => Some(Relation::ResumedFrom),
-        (None, None) => None,
-    };
-    SessionClaim {
-        parent: forked_from.or(resumed_from).map(str::to_owned),
-        relation,
-        ..SessionClaim::new(Provider::Claude, native_id)
-    }
+    let parents = [(Relation::ForkedFrom, forked_from), (Relation::ResumedFrom, resumed_from)];
+    SessionClaim::new(Provider::Claude, native_id).with_parent(&parents)
 }
 
 /// Returns the id of the subagent that the whole log belongs to. The name of the file or its folder
@@ -113,12 +106,11 @@ fn claim_subagent(
         .filter(|dir| dir.ends_with("subagents"))
         .and_then(|dir| dir.parent()?.file_name()?.to_str());
     let parent = folder.filter(|name| is_uuid(name)).or(session);
+    let claim = SessionClaim::new(Provider::Claude, format!("agent-{agent}"));
     SessionClaim {
         agent_id: Some(agent.to_owned()),
-        parent: parent.map(str::to_owned),
-        relation: parent.map(|_| Relation::SubagentOf),
         first_record,
-        ..SessionClaim::new(Provider::Claude, format!("agent-{agent}"))
+        ..claim.with_parent(&[(Relation::SubagentOf, parent)])
     }
 }
 

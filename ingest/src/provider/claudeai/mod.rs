@@ -13,7 +13,6 @@
 //! Each conversation is assembled into a document (`shared/chat_export.rs`).
 
 use schemas::{EventType, Provider};
-use serde_json::Value as Json;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::provider::format::{
@@ -21,12 +20,9 @@ use crate::provider::format::{
 };
 use crate::provider::shared::arguments::Arguments;
 use crate::provider::shared::chat_export::ChatExport;
-use crate::provider::shared::database::tables::claim_stored;
-use crate::provider::shared::document::{self, ASSEMBLED, Document};
+use crate::provider::shared::document::{ASSEMBLED, Document};
 use crate::provider::shared::drift;
-use crate::provider::shared::identity::{
-    begin_header_record, begin_identified_record, uuid_identity,
-};
+use crate::provider::shared::identity::{begin_header_record, begin_uuid_record, uuid_identity};
 use crate::source::assembly::Assembly;
 use crate::stream::tree::ROOT;
 use crate::stream::{DecodedEvent, RecordAt, Stream, TitleFrom, parse_micros};
@@ -59,14 +55,11 @@ const EXPORT: ChatExport = ChatExport {
 
 const ASSEMBLY: Assembly = Assembly {
     name: "claude.ai export",
-    shares_file: true,
     source_suffix: ".json",
     is_source: |path| EXPORT.is_export(path),
-    is_part: |_| false,
     sessions: |path| EXPORT.list(path),
-    find_defect: |_| None,
     assemble: |path| EXPORT.assemble(path),
-    rows: None,
+    ..Assembly::NONE
 };
 
 /// The parent of the first message of a conversation.
@@ -98,7 +91,7 @@ fn claim_log(head: &LogHead<'_>) -> Option<SessionClaim> {
     let first = head.document()?.get("messages").and_then(|messages| messages[0]["uuid"].as_str());
     Some(SessionClaim {
         first_record: uuid_identity(first),
-        ..claim_stored(Provider::ClaudeAi, id, &Json::Null)
+        ..SessionClaim::new(Provider::ClaudeAi, id)
     })
 }
 
@@ -106,8 +99,7 @@ fn decode_log(bytes: &[u8], out: &mut Stream, tally: &mut RecordTally) {
     let conversation = Document::read(bytes, &ASSEMBLED, out, tally);
     conversation.with_info(|info| decode_info(info, out));
     let mut decoder = ClaudeAiDecoder::default();
-    let records = &conversation.records;
-    document::for_each_record(bytes, records, out, tally, &mut |message, raw, at, out| {
+    conversation.for_each_record(out, tally, &mut |message, raw, at, out| {
         decoder.decode_message(message, raw, at, out)
     });
 }
@@ -146,7 +138,7 @@ impl ClaudeAiDecoder {
     ) -> RecordOutcome {
         let id = message.text("uuid");
         let time = parse_micros(message.text("created_at"));
-        begin_identified_record((id, uuid_identity(id)), raw, at, time, out);
+        begin_uuid_record(id, raw, at, time, out);
         if let (Some(id), Some(parent)) = (id, message.text("parent_message_uuid")) {
             let parent = if parent == NO_PARENT { ROOT } else { entry_id(parent) };
             out.add_tree_entry(entry_id(id), parent);
@@ -157,12 +149,7 @@ impl ClaudeAiDecoder {
         match message.text("sender") {
             Some("human") => self.decode_prompt(message, out),
             Some("assistant") => self.decode_answer(message, id.unwrap_or(""), out),
-            sender => {
-                let sender = sender.unwrap_or("untyped");
-                out.count_unknown("record", sender);
-                render::append_notification(message, &["uuid", "sender"], &mut self.text);
-                out.push_notification(sender, &self.text);
-            }
+            sender => drift::push_unknown_record(sender, message, &["uuid", "sender"], out),
         }
         RecordOutcome::Events
     }
@@ -217,7 +204,7 @@ impl ClaudeAiDecoder {
                 Some("tool_use") => {
                     let own = || format!("{id}:{number}");
                     self.last_call = block.non_empty("id").map_or_else(own, str::to_owned);
-                    self.begin_response(out);
+                    out.begin_response(&mut self.in_response);
                     let arguments = Arguments::of_value(block.field("input"));
                     let decoded = DecodedEvent {
                         tool_name: block.text("name"),
@@ -239,13 +226,6 @@ impl ClaudeAiDecoder {
         }
     }
 
-    fn begin_response(&mut self, out: &mut Stream) {
-        if !self.in_response {
-            out.begin_step();
-            self.in_response = true;
-        }
-    }
-
     fn push_text(
         &mut self,
         kind: EventType,
@@ -255,7 +235,7 @@ impl ClaudeAiDecoder {
     ) {
         let text = text.unwrap_or("");
         if !text.trim().is_empty() {
-            self.begin_response(out);
+            out.begin_response(&mut self.in_response);
             out.push(kind, DecodedEvent { text, timestamp, ..DecodedEvent::default() });
         }
     }

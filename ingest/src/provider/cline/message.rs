@@ -273,8 +273,6 @@ fn read_usage(metrics: Value<'_>) -> Usage {
         output: metrics.int("outputTokens"),
         cache_read,
         cache_write,
-        cache_write_1h: None,
-        reasoning: None,
         ..Usage::default()
     }
 }

@@ -83,16 +83,10 @@ fn claim_session(id: Option<&str>, head: &LogHead<'_>) -> SessionClaim {
 
     let manifest = read_manifest(head.path).unwrap_or_default();
     let fork = manifest["metadata"]["fork"]["forkedFromSessionId"].as_str();
-    let relation = match (root, fork) {
-        (Some(_), _) => Some(Relation::SubagentOf),
-        (None, Some(_)) => Some(Relation::ForkedFrom),
-        (None, None) => None,
-    };
+    let parents = [(Relation::SubagentOf, root), (Relation::ForkedFrom, fork)];
     SessionClaim {
         agent_id: agent.map(|agent| agent.strip_prefix("teamtask__").unwrap_or(agent).to_owned()),
-        parent: root.or(fork).map(str::to_owned),
-        relation,
-        ..SessionClaim::new(Provider::Cline, id)
+        ..SessionClaim::new(Provider::Cline, id).with_parent(&parents)
     }
 }
 
@@ -130,13 +124,9 @@ fn decode_log(bytes: &[u8], out: &mut Stream, tally: &mut RecordTally) {
     if document::is_list(bytes) {
         let document = Document::read(bytes, &TASK_LAYOUT, out, tally);
         let mut decoder = task::ClineTaskDecoder::default();
-        document::for_each_record(
-            bytes,
-            &document.records,
-            out,
-            tally,
-            &mut |message, _, at, out| decoder.decode_message(message, at, out),
-        );
+        document.for_each_record(out, tally, &mut |message, _, at, out| {
+            decoder.decode_message(message, at, out)
+        });
         return;
     }
 
@@ -151,7 +141,7 @@ fn decode_log(bytes: &[u8], out: &mut Stream, tally: &mut RecordTally) {
     }
 
     let mut decoder = message::ClineSessionDecoder::default();
-    document::for_each_record(bytes, &document.records, out, tally, &mut |message, _, at, out| {
+    document.for_each_record(out, tally, &mut |message, _, at, out| {
         decoder.decode_message(message, at, out)
     });
 }

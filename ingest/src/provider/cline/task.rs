@@ -252,8 +252,6 @@ fn read_usage(request: Value<'_>) -> Usage {
         output: request.int("tokensOut"),
         cache_read: request.int("cacheReads"),
         cache_write: request.int("cacheWrites"),
-        cache_write_1h: None,
-        reasoning: None,
         ..Usage::default()
     }
 }

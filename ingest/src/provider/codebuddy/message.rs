@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::provider::format::{LineDecoder, RecordOutcome, state_json};
 use crate::provider::shared::arguments::Arguments;
 use crate::provider::shared::chat;
-use crate::provider::shared::identity::{begin_identified_record, uuid_identity};
+use crate::provider::shared::identity::begin_uuid_record;
 use crate::provider::shared::machine_text::{MachineText, split_machine_text};
 use crate::provider::shared::user_query::split_user_text;
 use crate::stream::{DecodedEvent, RecordAt, Stream, TitleFrom, push_bounded};
@@ -17,21 +17,13 @@ use crate::text::render;
 
 /// Text in the user's role that no user typed.
 pub(super) const MACHINE_TEXTS: &[MachineText] = &[
-    machine_text("<system-reminder", "</system-reminder>", "system_reminder"),
-    machine_text("<local-command-stdout>", "", "local_command_output"),
-    machine_text("<local-command-stderr>", "", "local_command_output"),
-    machine_text("<command-name>", "", "command"),
-    machine_text("<command-message>", "", "command"),
-    machine_text("<task-notification", "", "task_notification"),
+    MachineText::documented("<system-reminder", "</system-reminder>", "system_reminder"),
+    MachineText::documented("<local-command-stdout>", "", "local_command_output"),
+    MachineText::documented("<local-command-stderr>", "", "local_command_output"),
+    MachineText::documented("<command-name>", "", "command"),
+    MachineText::documented("<command-message>", "", "command"),
+    MachineText::documented("<task-notification", "", "task_notification"),
 ];
-
-const fn machine_text(
-    start: &'static str,
-    end: &'static str,
-    subtype: &'static str,
-) -> MachineText {
-    MachineText { start, end, subtype, seen: "docs" }
-}
 
 /// The tag around the order of a parent to its subagent.
 const ORDER_TAG: &str = "<teammate-message";
@@ -103,7 +95,7 @@ impl LineDecoder for CodeBuddyDecoder {
     ) -> RecordOutcome {
         let id = object.text("id");
         let time = chat::read_millis(Some(object), "timestamp");
-        begin_identified_record((id, uuid_identity(id)), raw, at, time, out);
+        begin_uuid_record(id, raw, at, time, out);
         out.set_cwd(object.non_empty("cwd"));
         let data = object.object("providerData");
         let kind = object.text("type").unwrap_or("untyped");

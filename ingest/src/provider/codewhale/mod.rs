@@ -13,18 +13,17 @@
 use std::path::PathBuf;
 
 use schemas::event::Relation;
-use schemas::{EventType, Provider};
+use schemas::{Provider, Usage};
 
 use crate::provider::format::{
     AgentFolders, LogFormat, LogHead, LogReader, Quirks, RecordOutcome, RecordTally, SessionClaim,
 };
-use crate::provider::shared::blocks;
-use crate::provider::shared::document::{self, Document, DocumentLayout};
+use crate::provider::shared::document::{Document, DocumentLayout};
 use crate::provider::shared::identity::{ContentIds, begin_header_record};
 use crate::provider::shared::machine_text::MachineText;
-use crate::stream::{DecodedEvent, RecordAt, Stream, TitleFrom, parse_micros};
+use crate::provider::shared::{blocks, drift};
+use crate::stream::{RecordAt, Stream, TitleFrom, parse_micros};
 use crate::text::json::{JsonFields, Value};
-use crate::text::render;
 
 pub(super) const FORMAT: LogFormat = LogFormat {
     provider: Provider::CodeWhale,
@@ -39,12 +38,8 @@ pub(super) const FORMAT: LogFormat = LogFormat {
 const LAYOUT: DocumentLayout = DocumentLayout { list: Some("messages"), header: &["metadata"] };
 
 /// Text that CodeWhale puts before a prompt.
-const MACHINE_TEXTS: &[MachineText] = &[MachineText {
-    start: "<turn_meta>",
-    end: "</turn_meta>",
-    subtype: "turn_meta",
-    seen: "docs",
-}];
+const MACHINE_TEXTS: &[MachineText] =
+    &[MachineText::documented("<turn_meta>", "</turn_meta>", "turn_meta")];
 
 /// Title of a session without a prompt.
 const PLACEHOLDER_TITLE: &str = "New Session";
@@ -68,11 +63,8 @@ fn claim_log(head: &LogHead<'_>) -> Option<SessionClaim> {
         return None;
     }
     let parent = metadata["parent_session_id"].as_str().filter(|parent| !parent.is_empty());
-    Some(SessionClaim {
-        parent: parent.map(str::to_owned),
-        relation: parent.map(|_| Relation::ForkedFrom),
-        ..SessionClaim::new(Provider::CodeWhale, id)
-    })
+    let claim = SessionClaim::new(Provider::CodeWhale, id);
+    Some(claim.with_parent(&[(Relation::ForkedFrom, parent)]))
 }
 
 fn decode_log(bytes: &[u8], out: &mut Stream, tally: &mut RecordTally) {
@@ -84,7 +76,7 @@ fn decode_log(bytes: &[u8], out: &mut Stream, tally: &mut RecordTally) {
         }
     });
     let mut ids = ContentIds::default();
-    document::for_each_record(bytes, &session.records, out, tally, &mut |message, raw, at, out| {
+    session.for_each_record(out, tally, &mut |message, raw, at, out| {
         let id = ids.next(raw, out);
         decode_message(message, (&id, raw), start.take(), at, out)
     });
@@ -111,9 +103,7 @@ fn decode_metadata(metadata: Value<'_>, out: &mut Stream) -> Option<i64> {
     if total > 0 || cost > 0.0 {
         begin_header_record(created, out);
         if cost > 0.0 {
-            let subtype = Some("session_cost");
-            let decoded = DecodedEvent { subtype, cost: Some(cost), ..DecodedEvent::default() };
-            out.push(EventType::TokenUsage, decoded);
+            out.push_counts("session_cost", Usage::default(), Some(cost));
         }
         out.push_notification("usage", &format!("total_tokens: {total}"));
     }
@@ -137,13 +127,7 @@ fn decode_message(
             out.begin_step();
             blocks::push_response_content(content, out);
         }
-        role => {
-            let role = role.unwrap_or("untyped");
-            out.count_unknown("record", role);
-            let mut text = String::new();
-            render::append_notification(message, &["role"], &mut text);
-            out.push_notification(role, &text);
-        }
+        role => drift::push_unknown_record(role, message, &["role"], out),
     }
     RecordOutcome::Events
 }

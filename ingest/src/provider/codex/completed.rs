@@ -113,7 +113,7 @@ impl CodexDecoder {
     ) {
         let mut arguments = Arguments::default();
         let name = read_call(kind, end, &mut arguments);
-        self.begin_response(out);
+        out.begin_response(&mut self.state.in_response);
         self.state.after_item = false;
         let decoded = DecodedEvent {
             tool_name: Some(&name),

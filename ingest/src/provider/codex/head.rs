@@ -7,7 +7,7 @@ use serde_json::Value as Json;
 
 use crate::provider::copied::continued_session;
 use crate::provider::format::{LogHead, SessionClaim};
-use crate::provider::shared::identity::is_uuid;
+use crate::text::names::is_uuid;
 
 /// Types of records that wrap a payload.
 const WRAPPED_TYPES: &[&str] =

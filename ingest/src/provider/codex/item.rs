@@ -31,7 +31,7 @@ impl CodexDecoder {
             | "tool_search_call"
             | "web_search_call"
             | "image_generation_call" => {
-                self.begin_response(out);
+                out.begin_response(&mut self.state.in_response);
                 self.push_call(kind, item, out);
                 // A search has no output of its own.
                 self.state.answered.remember(item.non_empty("id"));
@@ -87,7 +87,7 @@ impl CodexDecoder {
 
     /// Pushes a piece of reasoning.
     pub(super) fn push_reasoning(&mut self, text: &str, out: &mut Stream) -> RecordOutcome {
-        self.begin_response(out);
+        out.begin_response(&mut self.state.in_response);
         self.state.after_item = false;
         out.push_text(EventType::Reasoning, text);
         RecordOutcome::Events

@@ -314,7 +314,7 @@ impl CodexDecoder {
         if self.is_twin("assistant", text, form) {
             return RecordOutcome::Merged("twin_of_message");
         }
-        self.begin_response(out);
+        out.begin_response(&mut self.state.in_response);
         self.state.after_item = false;
         out.push_text(EventType::Message, text);
         RecordOutcome::Events
@@ -372,13 +372,6 @@ impl CodexDecoder {
         let undone = standing.split_off(standing.len().saturating_sub(prompts));
         if let Some(first) = undone.front() {
             out.abandon_from(*first);
-        }
-    }
-
-    /// Begins a model response unless one is under way.
-    fn begin_response(&mut self, out: &mut Stream) {
-        if !std::mem::replace(&mut self.state.in_response, true) {
-            out.begin_step();
         }
     }
 

@@ -3,9 +3,9 @@
 use schemas::EventType;
 
 use super::ended::CallEnd;
-use crate::provider::shared::identity::is_uuid;
 use crate::stream::{DecodedEvent, Stream};
 use crate::text::json::{JsonFields, Parser, Value, decode_embedded, string_value};
+use crate::text::names::is_uuid;
 use crate::text::render;
 
 /// Beginnings of outputs that report a failure only in words.

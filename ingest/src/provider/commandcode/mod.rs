@@ -20,8 +20,8 @@ use super::pi::{begin_entry, claim_engine_log, decode_side_entry};
 use crate::provider::format::{
     LineDecoder, LogFormat, LogHead, LogReader, Quirks, RecordOutcome, SessionClaim, state_json,
 };
-use crate::provider::shared::identity::{begin_identified_record, uuid_identity};
-use crate::provider::shared::{blocks, chat, sidecar};
+use crate::provider::shared::identity::{begin_uuid_record, uuid_identity};
+use crate::provider::shared::{blocks, chat, drift, sidecar};
 use crate::stream::{RecordAt, Stream, TitleFrom, parse_micros};
 use crate::text::json::{JsonFields, Value};
 use crate::text::render;
@@ -119,7 +119,7 @@ impl LineDecoder for CommandCodeDecoder {
         let Some(kind) = entry.text("type") else {
             let id = entry.text("id");
             let time = parse_micros(entry.text("timestamp"));
-            begin_identified_record((id, uuid_identity(id)), raw, at, time, out);
+            begin_uuid_record(id, raw, at, time, out);
             let about = entry.object("metadata");
             out.set_cwd(about.and_then(|about| about.non_empty("cwd")));
             out.set_branch(entry.non_empty("gitBranch"));
@@ -181,12 +181,7 @@ impl CommandCodeDecoder {
                     blocks::push_user_content(content, &[], out);
                 }
             }
-            (role, _) => {
-                let role = role.unwrap_or("untyped");
-                out.count_unknown("record", role);
-                render::append_notification(message, ENVELOPE, &mut self.text);
-                out.push_notification(role, &self.text);
-            }
+            (role, _) => drift::push_unknown_record(role, message, ENVELOPE, out),
         }
     }
 }

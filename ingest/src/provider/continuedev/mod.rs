@@ -23,7 +23,7 @@ use crate::provider::format::{
     AgentFolders, LogFormat, LogHead, LogReader, Quirks, RecordOutcome, RecordTally, SessionClaim,
 };
 use crate::provider::shared::arguments::Arguments;
-use crate::provider::shared::document::{self, Document, DocumentLayout};
+use crate::provider::shared::document::{Document, DocumentLayout};
 use crate::provider::shared::file_uri::file_uri_path;
 use crate::provider::shared::identity::{begin_header_record, uuid_identity};
 use crate::provider::shared::{chat, sidecar};
@@ -87,13 +87,13 @@ fn decode_log(bytes: &[u8], out: &mut Stream, tally: &mut RecordTally) {
         None => out.set_file_time(sidecar::file_time(&path)),
     }
     // Newer versions of the CLI count each response, and the session as a whole.
-    let has_sum = !document::has_record(bytes, &session.records, "\"promptTokens\"", |item| {
+    let has_sum = !session.has_record("\"promptTokens\"", |item| {
         let usage = item.object("message").unwrap_or(item).object("usage");
         usage.is_some_and(|usage| usage.int("promptTokens").is_some())
     });
     let start = decoder.start;
     session.with_header(|header| decode_header(header, has_sum, start, out));
-    document::for_each_record(bytes, &session.records, out, tally, &mut |item, raw, at, out| {
+    session.for_each_record(out, tally, &mut |item, raw, at, out| {
         decoder.decode_item(item, raw, at, out)
     });
     if has_sum {

@@ -18,7 +18,6 @@ mod user;
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 
-use schemas::event::Relation;
 use schemas::session::SHUTDOWN_SUM;
 use schemas::{Confidence, EventType, Provider, Usage};
 use serde::{Deserialize, Serialize};
@@ -31,9 +30,10 @@ use crate::provider::format::{
     AgentFolders, LineDecoder, LogFormat, LogHead, LogReader, Quirks, RecordOutcome, SessionClaim,
     state_json,
 };
-use crate::provider::shared::identity::{begin_identified_record, is_uuid, uuid_identity};
+use crate::provider::shared::identity::{begin_uuid_record, uuid_identity};
 use crate::stream::{DecodedEvent, RecentIds, RecordAt, Stream, parse_micros, push_bounded};
 use crate::text::json::{JsonFields, Parser, Value};
+use crate::text::names::is_uuid;
 use crate::text::render;
 
 pub(super) const FORMAT: LogFormat = LogFormat {
@@ -88,10 +88,8 @@ fn claim_log(head: &LogHead<'_>) -> Option<SessionClaim> {
         if is_named_by_folder { name } else { start_field(start, "sessionId").unwrap_or(name) };
     let parent = start_field(start, "detachedFromSpawningParentSessionId");
     Some(SessionClaim {
-        parent: parent.map(str::to_owned),
-        relation: parent.map(|_| Relation::ContinuedFrom),
         first_record: uuid_identity(first["id"].as_str()),
-        ..SessionClaim::new(Provider::Copilot, native_id)
+        ..SessionClaim::new(Provider::Copilot, native_id).continuing(parent)
     })
 }
 
@@ -180,13 +178,7 @@ impl LineDecoder for CopilotDecoder {
         out: &mut Stream,
     ) -> RecordOutcome {
         let id = object.text("id");
-        begin_identified_record(
-            (id, uuid_identity(id)),
-            raw,
-            at,
-            parse_micros(object.text("timestamp")),
-            out,
-        );
+        begin_uuid_record(id, raw, at, parse_micros(object.text("timestamp")), out);
         let outcome = self.decode_event(object, out);
         out.set_counts_open(self.state.counted.is_open());
         outcome

@@ -19,9 +19,9 @@ use crate::provider::format::{
     LogFormat, LogHead, LogReader, Quirks, RecordOutcome, RecordTally, SessionClaim,
 };
 use crate::provider::shared::document::{self, Document, DocumentLayout};
-use crate::provider::shared::identity::{begin_identified_record, uuid_identity};
+use crate::provider::shared::identity::{begin_uuid_record, uuid_identity};
 use crate::provider::shared::machine_text::MachineText;
-use crate::provider::shared::{blocks, chat, sidecar};
+use crate::provider::shared::{blocks, chat, drift, sidecar};
 use crate::stream::{RecordAt, Stream, TitleFrom, parse_micros};
 use crate::text::json::{JsonFields, Value};
 use crate::text::render;
@@ -66,21 +66,21 @@ const PLACEHOLDER_TITLE: &str = "Chat for session:";
 
 /// Text in the user's role that no user typed, as `cortex-replay` knows it.
 const MACHINE_TEXTS: &[MachineText] = &[
-    machine_text("<system-reminder>", "</system-reminder>", "system_reminder"),
-    machine_text("<local-command-caveat>", "</local-command-caveat>", "local_command_caveat"),
-    machine_text("<local-command-stdout>", "</local-command-stdout>", "local_command_output"),
-    machine_text("<task-notification>", "</task-notification>", "task_notification"),
-    machine_text("<command-name>", "", "command"),
-    machine_text("<command-message>", "", "command"),
+    MachineText::documented("<system-reminder>", "</system-reminder>", "system_reminder"),
+    MachineText::documented(
+        "<local-command-caveat>",
+        "</local-command-caveat>",
+        "local_command_caveat",
+    ),
+    MachineText::documented(
+        "<local-command-stdout>",
+        "</local-command-stdout>",
+        "local_command_output",
+    ),
+    MachineText::documented("<task-notification>", "</task-notification>", "task_notification"),
+    MachineText::documented("<command-name>", "", "command"),
+    MachineText::documented("<command-message>", "", "command"),
 ];
-
-const fn machine_text(
-    start: &'static str,
-    end: &'static str,
-    subtype: &'static str,
-) -> MachineText {
-    MachineText { start, end, subtype, seen: "docs" }
-}
 
 /// Returns the document that describes the messages of a file.
 fn description_path(log: &Path) -> Option<PathBuf> {
@@ -134,7 +134,7 @@ fn decode_log(bytes: &[u8], out: &mut Stream, tally: &mut RecordTally) {
     let conversation = Document::read(bytes, &LAYOUT, out, tally);
     let fields = conversation.fields();
     apply_description(&|key| fields.get(key).and_then(Json::as_str), out);
-    document::for_each_record(bytes, &conversation.records, out, tally, &mut decode_message);
+    conversation.for_each_record(out, tally, &mut decode_message);
 }
 
 fn apply_description<'f>(field: &dyn Fn(&str) -> Option<&'f str>, out: &mut Stream) {
@@ -153,20 +153,14 @@ fn decode_message(message: Value<'_>, raw: &[u8], at: RecordAt, out: &mut Stream
     let id = message.non_empty("id");
     let time = parse_micros(message.text("user_sent_time"));
     out.begin_message(id);
-    begin_identified_record((id, uuid_identity(id)), raw, at, time, out);
+    begin_uuid_record(id, raw, at, time, out);
     match message.text("role") {
         Some("user") => push_user_message(message, out),
         Some("assistant") => {
             out.begin_step();
             blocks::push_response_content(message.field("content"), out);
         }
-        role => {
-            let role = role.unwrap_or("untyped");
-            out.count_unknown("record", role);
-            let mut text = String::new();
-            render::append_notification(message, &["role", "id"], &mut text);
-            out.push_notification(role, &text);
-        }
+        role => drift::push_unknown_record(role, message, &["role", "id"], out),
     }
     RecordOutcome::Events
 }

@@ -22,7 +22,7 @@ use crate::provider::format::{
 use crate::provider::shared::database::tables::{
     RecordTable, SESSIONS, SessionTables, claim_stored, split_session_path,
 };
-use crate::provider::shared::document::{self, ASSEMBLED, Document};
+use crate::provider::shared::document::{ASSEMBLED, Document};
 use crate::provider::shared::identity::begin_header_record;
 use crate::provider::shared::{chat, sidecar};
 use crate::source::assembly::{Assembly, RowTables};
@@ -78,14 +78,13 @@ const TABLES: SessionTables = SessionTables {
 
 const ASSEMBLY: Assembly = Assembly {
     name: "Crush database",
-    shares_file: true,
     source_suffix: DATABASE,
     is_source: |path| path.file_name().is_some_and(|name| name == DATABASE),
-    is_part: |_| false,
     sessions: |database| TABLES.list(database),
     find_defect: |database| TABLES.find_defect(database),
     assemble: |path| TABLES.assemble(path),
     rows: Some(RowTables::new(TABLES.agent, &[(TABLES.sessions, "id")])),
+    ..Assembly::NONE
 };
 
 /// Maximum size in bytes of the list of projects.
@@ -123,17 +122,17 @@ fn claim_log(head: &LogHead<'_>) -> Option<SessionClaim> {
 fn decode_log(bytes: &[u8], out: &mut Stream, tally: &mut RecordTally) {
     let mut decoder = CrushDecoder::default();
     let session = Document::read(bytes, &ASSEMBLED, out, tally);
-    let model = last_model(bytes, &session);
+    let model = last_model(&session);
     session.with_info(|info| decode_header(info, model.as_deref(), out));
-    document::for_each_record(bytes, &session.records, out, tally, &mut |message, _, at, out| {
+    session.for_each_record(out, tally, &mut |message, _, at, out| {
         decoder.decode_message(message, at, out)
     });
 }
 
 /// Returns the model of the last response.
-fn last_model(bytes: &[u8], session: &Document) -> Option<String> {
-    session.records.iter().rev().find_map(|span| {
-        let message: Json = serde_json::from_slice(span.record_bytes(bytes)).ok()?;
+fn last_model(session: &Document<'_>) -> Option<String> {
+    session.raw_records().rev().find_map(|raw| {
+        let message: Json = serde_json::from_slice(raw).ok()?;
         message["model"].as_str().filter(|model| !model.is_empty()).map(str::to_owned)
     })
 }

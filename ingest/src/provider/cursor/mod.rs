@@ -19,10 +19,10 @@ use crate::provider::format::{
     LineDecoder, LogFormat, LogHead, LogReader, Quirks, RecordOutcome, SessionClaim, state_json,
 };
 use crate::provider::shared::arguments::Arguments;
-use crate::provider::shared::identity::is_uuid;
 use crate::provider::shared::{chat, drift, sidecar, user_query};
 use crate::stream::{DecodedEvent, RecordAt, Stream};
 use crate::text::json::{JsonFields, Value, string_value};
+use crate::text::names::is_uuid;
 use crate::text::render;
 
 pub(super) const FORMAT: LogFormat = LogFormat {

@@ -22,12 +22,10 @@ use crate::provider::shared::database::cells::{
 };
 use crate::provider::shared::database::connection::{find_unread_rows, query_database};
 use crate::provider::shared::database::document_text::{document_bytes, info_json};
-use crate::provider::shared::database::listing::DatabaseSession;
+use crate::provider::shared::database::listing::{DatabaseListing, DatabaseSession};
 use crate::provider::shared::database::size_limit::{OVERSIZED_RECORD, Piece, SizeLimit};
-use crate::provider::shared::database::tables::{
-    assembled_session, missing_session, split_session_path,
-};
-use crate::source::assembly::{Assembly, RowTables, SessionList};
+use crate::provider::shared::database::tables::{read_session_at, session_list};
+use crate::source::assembly::{Assembly, RowTables};
 use crate::text::json::legible_json;
 
 /// Value of `store` in the documents of these chats.
@@ -84,21 +82,14 @@ const MAX_CHAT_BYTES: i64 = 32 << 20;
 /// Assembles the chats in a database. The path of a chat is `<database>#<id>`.
 pub(super) const ASSEMBLY: Assembly = Assembly {
     name: "Cursor database",
-    shares_file: true,
     source_suffix: DATABASE,
     is_source: is_database,
-    is_part: |_| false,
     sessions: |database| {
-        let found = query_database(database, AGENT, list_chats)?;
-        let sessions = found.iter().map(|session| assembled_session(database, session)).collect();
-        Ok(SessionList { sessions, defects: Vec::new() })
+        let sessions = query_database(database, AGENT, list_chats)?;
+        Ok(session_list(database, DatabaseListing { sessions, defects: Vec::new() }))
     },
     find_defect: |database| find_unread_rows(database, AGENT),
-    assemble: |path| {
-        let (database, id) = split_session_path(path).ok_or_else(missing_session)?;
-        query_database(&database, AGENT, |connection| read_document(connection, &id))?
-            .ok_or_else(missing_session)
-    },
+    assemble: |path| read_session_at(path, AGENT, read_document),
     rows: Some(RowTables {
         values: Some((
             "cursorDiskKV",
@@ -107,6 +98,7 @@ pub(super) const ASSEMBLY: Assembly = Assembly {
         )),
         ..RowTables::new(AGENT, &[("composerHeaders", "composerId")])
     }),
+    ..Assembly::NONE
 };
 
 /// Returns whether a file is the database with the chats of all windows.

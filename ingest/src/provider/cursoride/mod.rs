@@ -24,7 +24,7 @@ use crate::provider::format::{
 };
 use crate::provider::shared::chat;
 use crate::provider::shared::database::tables::claim_stored;
-use crate::provider::shared::document::{self, ASSEMBLED, Document};
+use crate::provider::shared::document::{ASSEMBLED, Document};
 use crate::stream::{Stream, TitleFrom};
 use crate::text::json::{JsonFields, Value};
 
@@ -53,7 +53,7 @@ fn decode_log(bytes: &[u8], out: &mut Stream, tally: &mut RecordTally) {
     let chat = Document::read(bytes, &ASSEMBLED, out, tally);
     let mut decoder = BubbleDecoder::default();
     chat.with_info(|info| decode_header(info, &mut decoder, out));
-    document::for_each_record(bytes, &chat.records, out, tally, &mut |bubble, _, at, out| {
+    chat.for_each_record(out, tally, &mut |bubble, _, at, out| {
         decoder.decode_bubble(bubble, at, out)
     });
 }

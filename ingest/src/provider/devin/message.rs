@@ -9,7 +9,7 @@ use crate::provider::format::RecordOutcome;
 use crate::provider::shared::arguments::Arguments;
 use crate::provider::shared::chat;
 use crate::provider::shared::database::size_limit::{OVERSIZED_RECORD, push_oversized};
-use crate::provider::shared::document::{self, RecordSpan};
+use crate::provider::shared::document::Document;
 use crate::provider::shared::identity::begin_identified_record;
 use crate::stream::{DecodedEvent, RecordAt, Stream, parse_micros};
 use crate::text::json::{JsonFields, LineItem, Parser, Value, string_value};
@@ -32,8 +32,8 @@ pub(super) struct DevinDecoder {
 }
 
 impl DevinDecoder {
-    pub(super) fn new(bytes: &[u8], records: &[RecordSpan]) -> Self {
-        Self { subagents: find_subagents(bytes, records), ..Self::default() }
+    pub(super) fn new(session: &Document<'_>) -> Self {
+        Self { subagents: find_subagents(session), ..Self::default() }
     }
 
     /// Decodes one node. Devin writes messages again when it sends them again.
@@ -180,17 +180,17 @@ fn message_identity(id: &str, out: &Stream) -> u64 {
 }
 
 /// Finds the nodes of subagents: those above their heads that are not above another head.
-fn find_subagents(bytes: &[u8], records: &[RecordSpan]) -> HashMap<i64, String> {
+fn find_subagents(session: &Document<'_>) -> HashMap<i64, String> {
     let is_head = |record: Value<'_>| record.text("table") == Some(HEADS);
-    if !document::has_record(bytes, records, HEADS, is_head) {
+    if !session.has_record(HEADS, is_head) {
         return HashMap::new();
     }
     let mut heads: Vec<(i64, String)> = Vec::new();
     let mut parents: HashMap<i64, i64> = HashMap::new();
     let mut nodes: Vec<i64> = Vec::new();
     let mut parser = Parser::default();
-    for span in records {
-        parser.for_each_item(span.record_bytes(bytes), &mut |found| {
+    for raw in session.raw_records() {
+        parser.for_each_item(raw, &mut |found| {
             let LineItem::Object(record, _) = found else { return };
             if let Some(head) = record.int("chain_node_id") {
                 heads.push((head, record.text("agent_id").unwrap_or_default().to_owned()));

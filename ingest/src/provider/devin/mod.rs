@@ -18,7 +18,6 @@ mod message;
 use std::path::{Path, PathBuf};
 
 use schemas::Provider;
-use serde_json::Value as Json;
 
 use self::message::{DevinDecoder, HEADS};
 use crate::provider::format::{
@@ -26,10 +25,8 @@ use crate::provider::format::{
 };
 use crate::provider::shared::chat;
 use crate::provider::shared::database::connection::query_database;
-use crate::provider::shared::database::tables::{
-    RecordTable, SESSIONS, SessionTables, claim_stored,
-};
-use crate::provider::shared::document::{self, ASSEMBLED, Document};
+use crate::provider::shared::database::tables::{RecordTable, SESSIONS, SessionTables};
+use crate::provider::shared::document::{ASSEMBLED, Document};
 use crate::source::assembly::{Assembly, RowTables};
 use crate::stream::{Stream, TitleFrom};
 use crate::text::json::{JsonFields, Value};
@@ -87,14 +84,13 @@ const TABLES: SessionTables = SessionTables {
 
 const ASSEMBLY: Assembly = Assembly {
     name: "Devin database",
-    shares_file: true,
     source_suffix: "sessions.db",
     is_source: |path| path.ends_with(DATABASE),
-    is_part: |_| false,
     sessions: |database| TABLES.list(database),
     find_defect: |database| TABLES.find_defect(database),
     assemble: |path| TABLES.assemble(path),
     rows: Some(RowTables::new(AGENT, &[(SESSIONS, "id")])),
+    ..Assembly::NONE
 };
 
 fn log_roots(places: &AgentFolders<'_>) -> Vec<PathBuf> {
@@ -124,15 +120,15 @@ pub(in crate::provider) fn is_in_database(path: &Path) -> bool {
 
 /// Claims a session by the name of its store.
 fn claim_log(head: &LogHead<'_>) -> Option<SessionClaim> {
-    let info = head.stored_info(STORE)?;
-    Some(claim_stored(Provider::Devin, info["id"].as_str()?, &Json::Null))
+    let id = head.stored_info(STORE)?["id"].as_str()?;
+    Some(SessionClaim::new(Provider::Devin, id))
 }
 
 fn decode_log(bytes: &[u8], out: &mut Stream, tally: &mut RecordTally) {
     let session = Document::read(bytes, &ASSEMBLED, out, tally);
     session.with_info(|info| decode_header(info, out));
-    let mut decoder = DevinDecoder::new(bytes, &session.records);
-    document::for_each_record(bytes, &session.records, out, tally, &mut |node, raw, at, out| {
+    let mut decoder = DevinDecoder::new(&session);
+    session.for_each_record(out, tally, &mut |node, raw, at, out| {
         decoder.decode_node(node, raw, at, out)
     });
 }

@@ -167,14 +167,7 @@ fn decode_tool_result(block: Value<'_>, text: &mut String, out: &mut Stream) {
     render::append_field(block, "content", text);
     let exit_code = parse_exit_code(text);
     let has_failed = is_failed_call(block.flag("is_error"), exit_code, text);
-    let decoded = DecodedEvent {
-        text,
-        tool_call_id: block.non_empty("tool_use_id"),
-        is_error: Some(has_failed),
-        exit_code,
-        ..DecodedEvent::default()
-    };
-    out.push(EventType::ToolResult, decoded);
+    out.push_result(block.non_empty("tool_use_id"), text, Some(has_failed), exit_code);
 }
 
 /// Returns whether a call failed: by its flag, its exit code, or by its text if both are missing.

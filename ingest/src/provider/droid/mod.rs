@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use schemas::event::Relation;
 use schemas::session::ESTIMATED_SHARE;
-use schemas::{Confidence, EventType, Provider, Usage};
+use schemas::{Confidence, Provider, Usage};
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 use xxhash_rust::xxh3::xxh3_64;
@@ -23,9 +23,9 @@ use crate::provider::format::{
     AgentFolders, LineDecoder, LogFormat, LogHead, LogReader, Quirks, RecordOutcome, SessionClaim,
     state_json,
 };
-use crate::provider::shared::identity::{begin_identified_record, uuid_identity};
+use crate::provider::shared::identity::{begin_uuid_record, uuid_identity};
 use crate::provider::shared::shares::{TokenShares, weigh_records};
-use crate::stream::{DecodedEvent, RecordAt, Stream, TitleFrom, parse_micros};
+use crate::stream::{RecordAt, Stream, TitleFrom, parse_micros};
 use crate::text::json::{JsonFields, Value};
 use crate::text::render;
 
@@ -57,22 +57,19 @@ const START_FIELDS: &[&str] = &["cwd", "title", "sessionTitle", "owner"];
 fn claim_log(head: &LogHead<'_>) -> Option<SessionClaim> {
     let Some(start) = head.objects.iter().find(|object| is_start(object)) else {
         return stream::find_session_id(&head.objects)
-            .map(|id| claim_session(id, None, None, None));
+            .map(|id| SessionClaim::new(Provider::Droid, id));
     };
     let caller = text_field(start, "callingSessionId");
     let origin = text_field(start, "parent");
-    let relation = match (caller, origin) {
-        (Some(_), _) => Some(Relation::SubagentOf),
-        (None, Some(_)) => Some(Relation::ForkedFrom),
-        (None, None) => None,
-    };
+    let parents = [(Relation::SubagentOf, caller), (Relation::ForkedFrom, origin)];
     let first_record = head
         .objects
         .iter()
         .filter(|object| object["type"] == "message")
         .find_map(|message| uuid_identity(message["id"].as_str()));
     let native_id = text_field(start, "id").unwrap_or_else(|| head.file_stem());
-    Some(claim_session(native_id, caller.or(origin), relation, first_record))
+    let claim = SessionClaim::new(Provider::Droid, native_id).with_parent(&parents);
+    Some(SessionClaim { first_record, ..claim })
 }
 
 /// Returns whether an object is a `session_start` of Droid.
@@ -85,20 +82,6 @@ fn is_start(object: &Json) -> bool {
 /// Returns a text field. `None` if it is missing, empty or not a text.
 fn text_field<'a>(object: &'a Json, key: &str) -> Option<&'a str> {
     object[key].as_str().filter(|text| !text.is_empty())
-}
-
-fn claim_session(
-    native_id: &str,
-    parent: Option<&str>,
-    relation: Option<Relation>,
-    first_record: Option<u64>,
-) -> SessionClaim {
-    SessionClaim {
-        parent: parent.map(str::to_owned),
-        relation,
-        first_record,
-        ..SessionClaim::new(Provider::Droid, native_id)
-    }
 }
 
 /// Returns the weight of a record in the totals of its session: its length in bytes, if it is a
@@ -171,7 +154,7 @@ impl LineDecoder for DroidDecoder {
             out.begin_record_by_content(at, raw, record_time(record));
         } else {
             let id = if has_id { record.text("id") } else { None };
-            begin_identified_record((id, uuid_identity(id)), raw, at, record_time(record), out);
+            begin_uuid_record(id, raw, at, record_time(record), out);
         }
 
         self.text.clear();
@@ -215,9 +198,7 @@ impl DroidDecoder {
             usage = shares.take_share(raw.len() as u64);
             out.set_confidence(Confidence::Estimated);
         }
-        let decoded =
-            DecodedEvent { subtype: Some(ESTIMATED_SHARE), usage, ..DecodedEvent::default() };
-        out.push(EventType::TokenUsage, decoded);
+        out.push_counts(ESTIMATED_SHARE, usage, None);
     }
 
     /// Decodes a record that is not part of the conversation, of a known or unknown type.

@@ -8,7 +8,7 @@ use serde_json::Value as Json;
 use super::message;
 use crate::provider::format::RecordOutcome;
 use crate::provider::shared::chat::first_int;
-use crate::stream::{DecodedEvent, Stream};
+use crate::stream::Stream;
 use crate::text::json::{JsonFields, Value};
 use crate::text::render;
 
@@ -156,14 +156,12 @@ fn decode_tool_result(record: Value<'_>, text: &mut String, out: &mut Stream) {
         .and_then(|value| value.int32("exitCode"))
         .or_else(|| message::parse_exit_code(text.as_str()));
     let has_failed = message::is_failed_call(record.flag("isError"), exit_code, text);
-    let decoded = DecodedEvent {
+    out.push_result(
+        record.non_empty("toolCallId").or_else(|| record.non_empty("id")),
         text,
-        tool_call_id: record.non_empty("toolCallId").or_else(|| record.non_empty("id")),
-        is_error: Some(has_failed),
+        Some(has_failed),
         exit_code,
-        ..DecodedEvent::default()
-    };
-    out.push(EventType::ToolResult, decoded);
+    );
 }
 
 /// Decodes the end of a run: its final text, which is mostly in an earlier message, and its tokens.

@@ -30,15 +30,11 @@ use crate::provider::shared::chat;
 use crate::provider::shared::database::cells::{
     cell_bytes, cell_text, known_sql, read_table_names, select_cells,
 };
-use crate::provider::shared::database::connection::{find_unread_rows, query_database};
+use crate::provider::shared::database::connection::find_unread_rows;
 use crate::provider::shared::database::document_text::{document_bytes, info_json};
-use crate::provider::shared::database::listing::{
-    ListedTable, ListedTables, TableGeneration, list_sessions,
-};
-use crate::provider::shared::database::tables::{
-    claim_stored, missing_session, session_list, split_session_path,
-};
-use crate::provider::shared::document::{self, ASSEMBLED, Document};
+use crate::provider::shared::database::listing::{ListedTable, ListedTables, TableGeneration};
+use crate::provider::shared::database::tables::read_session_at;
+use crate::provider::shared::document::{ASSEMBLED, Document};
 use crate::source::assembly::{Assembly, RowTables};
 use crate::source::container::MAX_DOCUMENT_BYTES;
 use crate::stream::{Stream, TitleFrom};
@@ -85,18 +81,13 @@ const TABLES: ListedTables<'_> = ListedTables {
 
 const ASSEMBLY: Assembly = Assembly {
     name: "Forge database",
-    shares_file: true,
     source_suffix: DATABASE,
     is_source: |path| path.file_name().is_some_and(|name| name == DATABASE),
-    is_part: |_| false,
-    sessions: |database| {
-        let listing =
-            query_database(database, AGENT, |connection| list_sessions(connection, &TABLES))?;
-        Ok(session_list(database, listing))
-    },
+    sessions: |database| TABLES.list(database),
     find_defect: |database| find_unread_rows(database, AGENT),
     assemble: assemble_conversation,
     rows: Some(RowTables::new(AGENT, &[(TABLE, "conversation_id")])),
+    ..Assembly::NONE
 };
 
 /// Returns the databases of this version, and of those that had no dot before the name of the folder.
@@ -117,9 +108,7 @@ struct StoredContext<'a> {
 
 /// Assembles the document of the conversation at a path.
 fn assemble_conversation(path: &Path) -> io::Result<Vec<u8>> {
-    let (database, id) = split_session_path(path).ok_or_else(missing_session)?;
-    let row = query_database(&database, AGENT, |connection| read_row(connection, &id))?;
-    let (mut info, context) = row.ok_or_else(missing_session)?;
+    let (info, context) = read_session_at(path, AGENT, read_row)?;
     let context = legible_json(&context);
     let messages = if context.is_empty() {
         Vec::new()
@@ -128,11 +117,10 @@ fn assemble_conversation(path: &Path) -> io::Result<Vec<u8>> {
             serde_json::from_str(&context).map_err(io::Error::other)?;
         context.messages.into_iter().map(|message| message.get().to_owned()).collect()
     };
-    info.insert("id".to_owned(), id.into());
     Ok(document_bytes(&info_json(STORE, info), &messages))
 }
 
-/// The short columns of a conversation, and its context.
+/// The id and the short columns of a conversation, and its context.
 type ConversationRow = (Map<String, Json>, Vec<u8>);
 
 /// Reads the row of a conversation.
@@ -151,6 +139,7 @@ fn read_row(connection: &Connection, id: &str) -> Result<Option<ConversationRow>
         for (at, name) in COLUMNS.iter().enumerate() {
             info.insert((*name).to_owned(), cell_text(row.get_ref(at + 1)?).into());
         }
+        info.insert("id".to_owned(), id.into());
         Ok((info, cell_bytes(row.get_ref(0)?).to_vec()))
     };
     connection.query_row(&sql, [id], read).optional()
@@ -158,16 +147,15 @@ fn read_row(connection: &Connection, id: &str) -> Result<Option<ConversationRow>
 
 /// Claims a conversation by the name of its store.
 fn claim_log(head: &LogHead<'_>) -> Option<SessionClaim> {
-    let info = head.stored_info(STORE)?;
-    Some(claim_stored(Provider::Forge, info["id"].as_str()?, &Json::Null))
+    let id = head.stored_info(STORE)?["id"].as_str()?;
+    Some(SessionClaim::new(Provider::Forge, id))
 }
 
 fn decode_log(bytes: &[u8], out: &mut Stream, tally: &mut RecordTally) {
     let conversation = Document::read(bytes, &ASSEMBLED, out, tally);
     let mut decoder = ForgeDecoder::default();
     conversation.with_info(|info| decoder.start = decode_header(info, out));
-    let records = &conversation.records;
-    document::for_each_record(bytes, records, out, tally, &mut |record, raw, at, out| {
+    conversation.for_each_record(out, tally, &mut |record, raw, at, out| {
         decoder.decode_record(record, raw, at, out)
     });
 }

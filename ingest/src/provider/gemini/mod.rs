@@ -32,9 +32,9 @@ use crate::provider::format::{
     LogFormat, LogHead, LogReader, Quirks, RecordOutcome, RecordTally, SessionClaim,
 };
 use crate::provider::shared::document::{self, Document, DocumentLayout};
-use crate::provider::shared::identity::is_uuid;
 use crate::stream::Stream;
 use crate::text::json::JsonFields;
+use crate::text::names::is_uuid;
 
 pub(super) const FORMAT: LogFormat = LogFormat {
     provider: Provider::Gemini,

@@ -23,8 +23,7 @@ use crate::provider::format::{
     LogFormat, LogHead, LogReader, Quirks, RecordOutcome, RecordTally, SessionClaim,
 };
 use crate::provider::shared::chat_export::{ChatExport, Fields};
-use crate::provider::shared::database::tables::claim_stored;
-use crate::provider::shared::document::{self, ASSEMBLED, Document};
+use crate::provider::shared::document::{ASSEMBLED, Document};
 use crate::provider::shared::drift;
 use crate::source::assembly::Assembly;
 use crate::stream::{RecordAt, Stream, parse_micros};
@@ -58,14 +57,11 @@ const EXPORT: ChatExport = ChatExport {
 
 const ASSEMBLY: Assembly = Assembly {
     name: "Gemini Takeout",
-    shares_file: true,
     source_suffix: ".json",
     is_source: |path| EXPORT.is_export(path),
-    is_part: |_| false,
     sessions: |path| EXPORT.list(path),
-    find_defect: |_| None,
     assemble: |path| EXPORT.assemble(path),
-    rows: None,
+    ..Assembly::NONE
 };
 
 /// The beginning of the address of a conversation.
@@ -140,13 +136,12 @@ fn order_entries(mut entries: Vec<&RawValue>) -> Vec<&RawValue> {
 
 fn claim_log(head: &LogHead<'_>) -> Option<SessionClaim> {
     let id = head.stored_info(STORE)?["id"].as_str()?;
-    Some(claim_stored(Provider::GeminiApps, id, &Json::Null))
+    Some(SessionClaim::new(Provider::GeminiApps, id))
 }
 
 fn decode_log(bytes: &[u8], out: &mut Stream, tally: &mut RecordTally) {
     let conversation = Document::read(bytes, &ASSEMBLED, out, tally);
-    let records = &conversation.records;
-    document::for_each_record(bytes, records, out, tally, &mut decode_entry);
+    conversation.for_each_record(out, tally, &mut decode_entry);
 }
 
 /// Decodes an entry: a prompt with its answers, or something else that the user did.

@@ -128,11 +128,7 @@ impl LineDecoder for GenericDecoder {
             }
             None => self.decode_event(object, out),
         }
-        if out.pushed_count() == 0 {
-            RecordOutcome::Merged("empty_event")
-        } else {
-            RecordOutcome::Events
-        }
+        RecordOutcome::of_pushed(out, "empty_event")
     }
 
     fn save_state(&self) -> String {

@@ -164,13 +164,7 @@ impl GooseDecoder {
             }
             (None, None) => {}
         }
-        let decoded = DecodedEvent {
-            text: &self.text,
-            tool_call_id: block.non_empty("id"),
-            is_error: Some(is_error),
-            ..DecodedEvent::default()
-        };
-        out.push(EventType::ToolResult, decoded);
+        out.push_result(block.non_empty("id"), &self.text, Some(is_error), None);
     }
 }
 

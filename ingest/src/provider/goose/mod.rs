@@ -18,8 +18,7 @@ mod message;
 use std::path::{Path, PathBuf};
 
 use schemas::session::SHUTDOWN_SUM;
-use schemas::{EventType, Provider, Usage};
-use serde_json::Value as Json;
+use schemas::{Provider, Usage};
 
 use self::message::{GooseDecoder, LEDGER, MESSAGES};
 use crate::provider::format::{
@@ -34,7 +33,7 @@ use crate::provider::shared::database::tables::{
 use crate::provider::shared::document::{self, ASSEMBLED, Document};
 use crate::provider::shared::identity::begin_header_record;
 use crate::source::assembly::{Assembly, RowTables};
-use crate::stream::{DecodedEvent, Stream, TitleFrom};
+use crate::stream::{Stream, TitleFrom};
 use crate::text::json::{JsonFields, Parser, Value, decode_embedded};
 
 pub(super) const FORMAT: LogFormat = LogFormat {
@@ -110,14 +109,13 @@ const TABLES: SessionTables = SessionTables {
 
 const ASSEMBLY: Assembly = Assembly {
     name: "Goose database",
-    shares_file: true,
     source_suffix: DATABASE,
     is_source: is_database,
-    is_part: |_| false,
     sessions: |database| TABLES.list(database),
     find_defect: |database| TABLES.find_defect(database),
     assemble: |path| TABLES.assemble(path),
     rows: Some(RowTables::new(AGENT, &[(TABLES.sessions, "id")])),
+    ..Assembly::NONE
 };
 
 /// Beginnings of the titles that Goose gives to sessions without one.
@@ -172,7 +170,7 @@ fn claim_log(head: &LogHead<'_>) -> Option<SessionClaim> {
         && first["description"].is_string()
         && first.get("role").is_none();
     (is_header && !is_in_database(head.path))
-        .then(|| claim_stored(Provider::Goose, head.file_stem(), &Json::Null))
+        .then(|| SessionClaim::new(Provider::Goose, head.file_stem()))
 }
 
 /// Decodes a log of either form.
@@ -194,11 +192,9 @@ fn decode_log(bytes: &[u8], out: &mut Stream, tally: &mut RecordTally) {
     }
 
     let session = Document::read(bytes, &ASSEMBLED, out, tally);
-    let has_ledger = document::has_record(bytes, &session.records, LEDGER, |record| {
-        record.text("table") == Some(LEDGER)
-    });
+    let has_ledger = session.has_record(LEDGER, |record| record.text("table") == Some(LEDGER));
     session.with_info(|info| decode_header(info, !has_ledger, out));
-    document::for_each_record(bytes, &session.records, out, tally, &mut |record, raw, at, out| {
+    session.for_each_record(out, tally, &mut |record, raw, at, out| {
         decoder.decode_record(record, raw, at, out)
     });
     if !has_ledger {
@@ -236,8 +232,6 @@ fn decode_header(info: Value<'_>, has_counts: bool, out: &mut Stream) {
     };
     if has_counts && usage.total() > 0 {
         begin_header_record(updated, out);
-        let decoded =
-            DecodedEvent { subtype: Some(SHUTDOWN_SUM), usage, ..DecodedEvent::default() };
-        out.push(EventType::TokenUsage, decoded);
+        out.push_counts(SHUTDOWN_SUM, usage, None);
     }
 }

@@ -290,14 +290,7 @@ impl GptmeDecoder {
         let exit_code = parse_return_code(content);
         let has_failed = FAILURES.iter().any(|start| content.starts_with(start))
             || exit_code.is_some_and(|code| code != 0);
-        let decoded = DecodedEvent {
-            text: content,
-            tool_call_id: Some(&id),
-            is_error: Some(has_failed),
-            exit_code,
-            ..DecodedEvent::default()
-        };
-        out.push(EventType::ToolResult, decoded);
+        out.push_result(Some(&id), content, Some(has_failed), exit_code);
     }
 }
 

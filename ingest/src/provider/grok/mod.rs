@@ -27,11 +27,11 @@ use crate::provider::format::{
     state_json,
 };
 use crate::provider::shared::arguments::Arguments;
-use crate::provider::shared::identity::is_uuid;
 use crate::provider::shared::user_query::UserText;
-use crate::provider::shared::{chat, sidecar, user_query};
+use crate::provider::shared::{chat, drift, sidecar, user_query};
 use crate::stream::{DecodedEvent, RecordAt, Stream, TitleFrom, parse_micros};
 use crate::text::json::{JsonFields, Parser, Value};
+use crate::text::names::is_uuid;
 use crate::text::render;
 
 pub(super) const FORMAT: LogFormat = LogFormat {
@@ -269,11 +269,7 @@ impl LineDecoder for GrokDecoder {
                 render::truncate_notification(&mut self.text);
                 out.push_notification("system_prompt", &self.text);
             }
-            _ => {
-                out.count_unknown("record", kind);
-                render::append_notification(object, &["type"], &mut self.text);
-                out.push_notification(kind, &self.text);
-            }
+            _ => drift::push_unknown_record(Some(kind), object, &["type"], out),
         }
         if matches!(kind, "user" | "assistant" | "tool_result") {
             self.state.in_response = false;
@@ -324,31 +320,23 @@ impl GrokDecoder {
         }
     }
 
-    /// Begins a model response unless one is under way.
-    fn begin_response(&mut self, out: &mut Stream) {
-        if !self.state.in_response {
-            self.state.in_response = true;
-            out.begin_step();
-        }
-    }
-
     /// Decodes an answer and its calls. Older versions keep the reasoning in the same record.
     fn decode_response(&mut self, object: Value<'_>, out: &mut Stream) {
         out.set_model(object.text("model_id"));
         let reasoning = object.object("reasoning");
         if let Some(text) = reasoning.and_then(|reasoning| reasoning.non_empty("text")) {
-            self.begin_response(out);
+            out.begin_response(&mut self.state.in_response);
             out.push_text(EventType::Reasoning, text);
         }
 
         chat::append_field(object, "content", &mut self.text);
         if !self.text.is_empty() {
-            self.begin_response(out);
+            out.begin_response(&mut self.state.in_response);
             out.push_text(EventType::Message, &self.text);
         }
 
         for call in object.items("tool_calls") {
-            self.begin_response(out);
+            out.begin_response(&mut self.state.in_response);
             self.push_tool_call(
                 call.text("name"),
                 call.non_empty("id"),
@@ -360,7 +348,7 @@ impl GrokDecoder {
 
     /// Decodes the reasoning that precedes an answer or a call.
     fn decode_reasoning(&mut self, object: Value<'_>, out: &mut Stream) {
-        self.begin_response(out);
+        out.begin_response(&mut self.state.in_response);
         for key in ["summary", "content"] {
             chat::append_field(object, key, &mut self.text);
         }
@@ -369,7 +357,7 @@ impl GrokDecoder {
 
     /// Decodes a tool that ran on the server. Its answer is not recorded.
     fn decode_backend_call(&mut self, object: Value<'_>, out: &mut Stream) {
-        self.begin_response(out);
+        out.begin_response(&mut self.state.in_response);
         let kind = object.object("kind").unwrap_or(object);
         let input = ["action", "input", "code"].iter().find_map(|key| kind.field(key));
         self.push_tool_call(kind.text("tool_type"), kind.non_empty("id"), input, out);

@@ -14,13 +14,13 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use memchr::memmem;
+use schemas::Usage;
 use schemas::session::TURN_SUM;
-use schemas::{EventType, Usage};
 
 use crate::source::candidate::LogCandidate;
 use crate::source::container::Content;
 use crate::source::lines::{LogLine, LogLines};
-use crate::stream::{DecodedEvent, RecordAt, Stream};
+use crate::stream::{RecordAt, Stream};
 use crate::text::json::{JsonFields, LineItem, Parser, Value};
 
 /// The word by which lines with counts are recognized.
@@ -94,9 +94,7 @@ pub(super) fn push_turn(turn: &TurnCounts, at: RecordAt, out: &mut Stream) {
     for (model, usage) in &turn.by_model {
         out.set_model(model.as_deref());
         if !usage.is_unknown() {
-            let decoded =
-                DecodedEvent { subtype: Some(TURN_SUM), usage: *usage, ..DecodedEvent::default() };
-            out.push(EventType::TokenUsage, decoded);
+            out.push_counts(TURN_SUM, *usage, None);
         }
     }
     out.session.model = before.or(out.session.model.take());

@@ -30,7 +30,7 @@ use crate::provider::shared::database::document_text::{document_bytes, info_json
 use crate::provider::shared::database::listing::{
     self, DatabaseListing, ListedTable, ListedTables,
 };
-use crate::provider::shared::database::tables::{self, missing_session};
+use crate::provider::shared::database::tables;
 use crate::source::assembly::{Assembly, RowTables, SessionList};
 
 /// Value of `store` in the documents of these sessions.
@@ -58,18 +58,13 @@ const AGENT: &str = "Hermes";
 /// Assembles the sessions in a database. The path of a session is `<database>#<session id>`.
 pub(super) const ASSEMBLY: Assembly = Assembly {
     name: "Hermes database",
-    shares_file: true,
     source_suffix: DATABASE,
     is_source: |path| path.file_name().is_some_and(|name| name == DATABASE),
-    is_part: |_| false,
     sessions: list_sessions,
     find_defect: |database| find_unread_rows(database, AGENT),
-    assemble: |path| {
-        let (database, session) = split_session_path(path).ok_or_else(missing_session)?;
-        query_database(&database, AGENT, |connection| assemble_document(connection, &session))?
-            .ok_or_else(missing_session)
-    },
+    assemble: |path| tables::read_session_at(path, AGENT, assemble_document),
     rows: Some(RowTables::new(AGENT, &[("sessions", "id")])),
+    ..Assembly::NONE
 };
 
 /// Returns the path of the database in a home folder of Hermes.

@@ -55,9 +55,7 @@ impl StoredCounts {
                 usage = sum.shares.take_share(weight);
             }
         }
-        let decoded =
-            DecodedEvent { subtype: Some(ESTIMATED_SHARE), usage, ..DecodedEvent::default() };
-        out.push(EventType::TokenUsage, decoded);
+        out.push_counts(ESTIMATED_SHARE, usage, None);
     }
 
     /// Pushes sums that no response shares.

@@ -23,7 +23,7 @@ use crate::provider::format::{
     LineDecoder, LogFormat, LogHead, LogReader, Quirks, RecordOutcome, SessionClaim, state_json,
 };
 use crate::provider::shared::arguments::Arguments;
-use crate::provider::shared::identity::{begin_identified_record, uuid_identity};
+use crate::provider::shared::identity::{begin_uuid_record, uuid_identity};
 use crate::provider::shared::{chat, drift, function_response, prompt, refusal};
 use crate::stream::{DecodedEvent, RecordAt, Stream, parse_micros, push_bounded};
 use crate::text::json::{JsonFields, Value};
@@ -115,13 +115,7 @@ impl LineDecoder for IflowDecoder {
         out: &mut Stream,
     ) -> RecordOutcome {
         let id = object.text("uuid");
-        begin_identified_record(
-            (id, uuid_identity(id)),
-            raw,
-            at,
-            parse_micros(object.text("timestamp")),
-            out,
-        );
+        begin_uuid_record(id, raw, at, parse_micros(object.text("timestamp")), out);
         out.set_cwd(object.text("cwd"));
         out.set_branch(object.text("gitBranch"));
         out.set_version(object.text("version"));
@@ -136,20 +130,10 @@ impl LineDecoder for IflowDecoder {
                 self.decode_user_message(object, message, !is_sidechain, out);
             }
             (Some("assistant"), Some(message)) => self.decode_response(message, out),
-            (kind, _) => {
-                let kind = kind.unwrap_or("untyped");
-                out.count_unknown("record", kind);
-                self.text.clear();
-                render::append_notification(object, ENVELOPE, &mut self.text);
-                out.push_notification(kind, &self.text);
-            }
+            (kind, _) => drift::push_unknown_record(kind, object, ENVELOPE, out),
         }
         // A window may show nothing new.
-        if out.pushed_count() == 0 {
-            RecordOutcome::Merged("repeated_blocks")
-        } else {
-            RecordOutcome::Events
-        }
+        RecordOutcome::of_pushed(out, "repeated_blocks")
     }
 
     fn save_state(&self) -> String {

@@ -126,13 +126,6 @@ impl AgentDecoder {
         self.in_response = false;
     }
 
-    fn begin_response(&mut self, out: &mut Stream) {
-        if !self.in_response {
-            out.begin_step();
-            self.in_response = true;
-        }
-    }
-
     /// Decodes the agent's event `inner` in the event `outer` at `span`.
     pub(super) fn decode_event(
         &mut self,
@@ -165,7 +158,7 @@ impl AgentDecoder {
                 let text = agent_event(latest).and_then(|latest| latest.text(field)).unwrap_or("");
                 let text = text.strip_prefix(ANSWER_MARK).unwrap_or(text).trim();
                 if !text.is_empty() {
-                    self.begin_response(out);
+                    out.begin_response(&mut self.in_response);
                     out.push_text(event, text);
                 }
             });
@@ -200,7 +193,7 @@ impl AgentDecoder {
     }
 
     fn push_call(&mut self, block: &CallBlock, event: Value<'_>, out: &mut Stream) {
-        self.begin_response(out);
+        out.begin_response(&mut self.in_response);
         let name = block.name.and_then(|name| event.non_empty(name)).unwrap_or(block.tool);
         let mut arguments = Arguments::default();
         for field in block.arguments.iter().filter_map(|key| event.non_null(key)) {
@@ -215,7 +208,7 @@ impl AgentDecoder {
 
     /// Pushes the tokens of a response, which ends with them.
     fn push_tokens(&mut self, event: Value<'_>, out: &mut Stream) {
-        self.begin_response(out);
+        out.begin_response(&mut self.in_response);
         for response in event.items("modelUsage") {
             out.set_model(response.text("model"));
             let usage = Usage {
@@ -250,9 +243,5 @@ fn push_result(block: &CallBlock, event: Value<'_>, out: &mut Stream) {
 
 /// Returns the outcome of an event of a block, most of which only repeat the block.
 fn merged_update(out: &Stream) -> RecordOutcome {
-    if out.pushed_count() == 0 {
-        RecordOutcome::Merged("repeated_blocks")
-    } else {
-        RecordOutcome::Events
-    }
+    RecordOutcome::of_pushed(out, "repeated_blocks")
 }

@@ -213,13 +213,7 @@ fn decode_message(decoder: &mut KimiDecoder, object: Value<'_>, out: &mut Stream
         Some("user") => push_user_text(decoder, message.object("origin"), &text, out),
         Some("assistant") => context::decode_response(decoder, message, out),
         Some("tool") => {
-            let decoded = DecodedEvent {
-                text: &text,
-                tool_call_id: message.non_empty("toolCallId"),
-                is_error: message.flag("isError"),
-                ..DecodedEvent::default()
-            };
-            out.push(EventType::ToolResult, decoded);
+            out.push_result(message.non_empty("toolCallId"), &text, message.flag("isError"), None);
             RecordOutcome::Events
         }
         role => push_notification(role.unwrap_or("message"), &text, out),

@@ -14,7 +14,7 @@ use super::wire;
 use crate::provider::format::RecordOutcome;
 use crate::provider::shared::chat;
 use crate::provider::shared::refusal::push_refusal_words;
-use crate::stream::{DecodedEvent, Stream};
+use crate::stream::Stream;
 use crate::text::json::{JsonFields, Value};
 use crate::text::render;
 
@@ -48,13 +48,12 @@ pub(super) fn decode_record(
         "user" => push_user_text(decoder, &text, out),
         "assistant" => decode_response(decoder, object, out),
         "tool" => {
-            let decoded = DecodedEvent {
-                text: &text,
-                tool_call_id: object.non_empty("tool_call_id"),
-                is_error: text.starts_with(ERROR_PREFIX).then_some(true),
-                ..DecodedEvent::default()
-            };
-            out.push(EventType::ToolResult, decoded);
+            out.push_result(
+                object.non_empty("tool_call_id"),
+                &text,
+                text.starts_with(ERROR_PREFIX).then_some(true),
+                None,
+            );
             let error =
                 text.strip_prefix(ERROR_PREFIX).and_then(|rest| rest.split_once("</system>"));
             if let Some((message, _)) = error {

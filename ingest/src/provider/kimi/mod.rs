@@ -77,20 +77,15 @@ fn claim_log(head: &LogHead<'_>) -> Option<SessionClaim> {
     let (session, agent) = ids_in_path(head);
     let forked_from =
         if agent.is_none() { sidecar::read_facts(head.path).forked_from } else { None };
-    let relation = match (agent, &forked_from) {
-        (Some(_), _) => Some(Relation::SubagentOf),
-        (None, Some(_)) => Some(Relation::ForkedFrom),
-        (None, None) => None,
-    };
+    let parents = [
+        (Relation::SubagentOf, agent.map(|_| session)),
+        (Relation::ForkedFrom, forked_from.as_deref()),
+    ];
+    let id = agent.map_or_else(|| session.to_owned(), |agent| format!("{session}-{agent}"));
     Some(SessionClaim {
         agent_id: agent.map(str::to_owned),
-        parent: agent.map(|_| session.to_owned()).or(forked_from),
-        relation,
         first_record: first_record_identity(head),
-        ..SessionClaim::new(
-            Provider::Kimi,
-            agent.map_or_else(|| session.to_owned(), |agent| format!("{session}-{agent}")),
-        )
+        ..SessionClaim::new(Provider::Kimi, id).with_parent(&parents)
     })
 }
 

@@ -198,14 +198,12 @@ impl KiroDecoder {
 
         let has_error_status =
             result.text("status").is_some_and(|status| status.eq_ignore_ascii_case("error"));
-        let decoded = DecodedEvent {
-            text: &self.text,
-            tool_call_id: id,
-            is_error: Some(has_error_status || exit_code.is_some_and(|code| code != 0)),
+        out.push_result(
+            id,
+            &self.text,
+            Some(has_error_status || exit_code.is_some_and(|code| code != 0)),
             exit_code,
-            ..DecodedEvent::default()
-        };
-        out.push(EventType::ToolResult, decoded);
+        );
     }
 
     /// Pushes a notification with the fields of a record or block that has no rule of its own.

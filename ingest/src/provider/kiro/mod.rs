@@ -82,9 +82,7 @@ fn claim_journal(head: &LogHead<'_>) -> SessionClaim {
     let is_subagent = parent.is_some() && relation == Relation::SubagentOf;
     SessionClaim {
         agent_id: is_subagent.then(|| head.file_stem().to_owned()),
-        parent: parent.map(str::to_owned),
-        relation: parent.map(|_| relation),
-        ..SessionClaim::new(Provider::Kiro, head.file_stem())
+        ..SessionClaim::new(Provider::Kiro, head.file_stem()).with_parent(&[(relation, parent)])
     }
 }
 

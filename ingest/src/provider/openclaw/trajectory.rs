@@ -195,9 +195,7 @@ impl TrajectoryDecoder {
         // Messages that the snapshot lacks are in the tokens of the run.
         let rest = excess_usage(run, seen.usage);
         if rest.total() > 0 {
-            let decoded =
-                DecodedEvent { subtype: Some(TURN_SUM), usage: rest, ..DecodedEvent::default() };
-            out.push(EventType::TokenUsage, decoded);
+            out.push_counts(TURN_SUM, rest, None);
         }
         if run.total() == 0 && seen.usage.total() == 0 {
             out.set_confidence(Confidence::Partial);

@@ -78,10 +78,8 @@ const MAX_CELL_BYTES: u64 = 8 << 20;
 /// Assembles the sessions in a database. The path of a session is `<database>#<session id>`.
 pub(super) const ASSEMBLY: Assembly = Assembly {
     name: "OpenCode database",
-    shares_file: true,
     source_suffix: ".db",
     is_source: is_database,
-    is_part: |_| false,
     sessions: |database| Ok(session_list(database, list_database(database)?)),
     find_defect: |database| find_unread_rows(database, agent_name(database)),
     assemble: |path| {
@@ -92,6 +90,7 @@ pub(super) const ASSEMBLY: Assembly = Assembly {
         shared: &[("project", "id", "project_id")],
         ..RowTables::new("OpenCode", &[("session", "id"), ("session_v2", "id")])
     }),
+    ..Assembly::NONE
 };
 
 /// Lists the databases in OpenCode's data folder, sorted by name: `opencode.db` and one per release

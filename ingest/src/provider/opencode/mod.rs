@@ -124,18 +124,12 @@ fn session_claim(info: &Map<String, Json>, head: &LogHead<'_>) -> SessionClaim {
         non_empty(info, "id").filter(|id| *id != "REDACTED").unwrap_or_else(|| head.file_stem());
     let parent = non_empty(info, "parentID");
     let original = non_empty(info, "forkSessionID");
-    let relation = match (parent, original) {
-        (Some(_), _) => Some(Relation::SubagentOf),
-        (None, Some(_)) => Some(Relation::ForkedFrom),
-        (None, None) => None,
-    };
+    let parents = [(Relation::SubagentOf, parent), (Relation::ForkedFrom, original)];
     let claim = SessionClaim {
         // The parent's call refers to the subagent by this id.
         agent_id: parent.map(|_| id.to_owned()),
-        parent: parent.or(original).map(str::to_owned),
-        relation,
         first_record: head.document().and_then(first_message_identity),
-        ..SessionClaim::new(Provider::OpenCode, id)
+        ..SessionClaim::new(Provider::OpenCode, id).with_parent(&parents)
     };
     // The database keeps no field that OpenCode does not know.
     claim.continuing(non_empty(info, "slug").and_then(|slug| slug.strip_prefix(CONTINUES_SLUG)))
@@ -184,7 +178,7 @@ fn decode_log(bytes: &[u8], out: &mut Stream, tally: &mut RecordTally) {
     });
 
     let mut abandoned_from = None;
-    document::for_each_record(bytes, &document.records, out, tally, &mut |message, _, at, out| {
+    document.for_each_record(out, tally, &mut |message, _, at, out| {
         let id = message_id(message);
         out.begin_message(id);
         let first = out.position();

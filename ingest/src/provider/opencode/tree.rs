@@ -40,9 +40,8 @@ pub(super) const ASSEMBLY: Assembly = Assembly {
         let (bytes, updated_us) = tree_state(session_file)?;
         Ok(vec![AssembledSession { path: session_file.to_owned(), bytes, updated_us }].into())
     },
-    find_defect: |_| None,
     assemble: assemble_tree,
-    rows: None,
+    ..Assembly::NONE
 };
 
 /// Names of the folders of a tree that hold parts of sessions.

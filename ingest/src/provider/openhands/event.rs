@@ -9,7 +9,7 @@ use super::usage::ResponseUsages;
 use crate::provider::format::RecordOutcome;
 use crate::provider::shared::arguments::Arguments;
 use crate::provider::shared::database::size_limit::{OVERSIZED_RECORD, push_oversized};
-use crate::provider::shared::identity::{begin_identified_record, uuid_identity};
+use crate::provider::shared::identity::begin_uuid_record;
 use crate::provider::shared::refusal::USER_WORDS;
 use crate::provider::shared::{chat, drift};
 use crate::stream::tree::ROOT;
@@ -73,7 +73,7 @@ impl OpenHandsDecoder {
     ) -> RecordOutcome {
         let id = event.text("id");
         let time = event.text("timestamp").and_then(chat::parse_unzoned);
-        begin_identified_record((id, uuid_identity(id)), raw, at, time, out);
+        begin_uuid_record(id, raw, at, time, out);
         if let Some(id) = id {
             // Old events have no parent: they follow each other.
             let parent = match event.text("parent_id") {

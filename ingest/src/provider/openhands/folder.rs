@@ -41,9 +41,8 @@ pub(super) const ASSEMBLY: Assembly = Assembly {
     is_source: |path| path.ends_with(BASE_STATE) && events_folder(path).is_dir(),
     is_part: |path| path.ends_with(EVENTS) && path.with_file_name(BASE_STATE).is_file(),
     sessions: list_conversation,
-    find_defect: |_| None,
     assemble: assemble_conversation,
-    rows: None,
+    ..Assembly::NONE
 };
 
 fn events_folder(state: &Path) -> PathBuf {

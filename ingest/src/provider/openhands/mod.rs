@@ -16,13 +16,11 @@ mod folder;
 mod usage;
 
 use schemas::Provider;
-use serde_json::Value as Json;
 
 use self::event::{OpenHandsDecoder, entry_id};
 use self::usage::{NamedResponses, ResponseUsages};
 use crate::provider::format::{LogFormat, LogHead, LogReader, Quirks, RecordTally, SessionClaim};
-use crate::provider::shared::database::tables::claim_stored;
-use crate::provider::shared::document::{self, ASSEMBLED, Document};
+use crate::provider::shared::document::{ASSEMBLED, Document};
 use crate::provider::shared::identity::uuid_identity;
 use crate::stream::Stream;
 use crate::stream::tree::ROOT;
@@ -49,7 +47,7 @@ fn claim_log(head: &LogHead<'_>) -> Option<SessionClaim> {
     let first = head.document()?.get("messages").and_then(|events| events[0]["id"].as_str());
     Some(SessionClaim {
         first_record: uuid_identity(first),
-        ..claim_stored(Provider::OpenHands, id, &Json::Null)
+        ..SessionClaim::new(Provider::OpenHands, id)
     })
 }
 
@@ -60,11 +58,10 @@ fn decode_log(bytes: &[u8], out: &mut Stream, tally: &mut RecordTally) {
     out.set_model(info["model"].as_str());
 
     let mut usages = ResponseUsages::read(&info["stats"]);
-    let named = NamedResponses::read(bytes, &conversation.records);
+    let named = NamedResponses::read(&conversation);
     usages.push_rest(&named, out);
     let mut decoder = OpenHandsDecoder::new(usages);
-    let records = &conversation.records;
-    document::for_each_record(bytes, records, out, tally, &mut |event, raw, at, out| {
+    conversation.for_each_record(out, tally, &mut |event, raw, at, out| {
         decoder.decode_event(event, raw, at, out)
     });
 

@@ -9,14 +9,14 @@
 
 use std::collections::{HashMap, HashSet};
 
+use schemas::Usage;
 use schemas::session::SHUTDOWN_SUM;
-use schemas::{EventType, Usage};
 use serde_json::Value as Json;
 
 use crate::provider::shared::chat;
-use crate::provider::shared::document::RecordSpan;
+use crate::provider::shared::document::Document;
 use crate::provider::shared::identity::begin_header_record;
-use crate::stream::{DecodedEvent, Stream};
+use crate::stream::Stream;
 use crate::text::json::{JsonFields, LineItem, Parser};
 
 /// The tokens of one response, and what they cost.
@@ -84,13 +84,7 @@ impl ResponseUsages {
         });
         if self.rest.total() > 0 {
             begin_header_record(named.start, out);
-            let decoded = DecodedEvent {
-                subtype: Some(SHUTDOWN_SUM),
-                usage: self.rest,
-                cost,
-                ..DecodedEvent::default()
-            };
-            out.push(EventType::TokenUsage, decoded);
+            out.push_counts(SHUTDOWN_SUM, self.rest, cost);
         }
     }
 
@@ -129,11 +123,11 @@ pub(super) struct NamedResponses {
 }
 
 impl NamedResponses {
-    pub(super) fn read(bytes: &[u8], records: &[RecordSpan]) -> Self {
+    pub(super) fn read(conversation: &Document<'_>) -> Self {
         let mut named = Self::default();
         let mut parser = Parser::default();
-        for span in records {
-            parser.for_each_item(span.record_bytes(bytes), &mut |item| {
+        for raw in conversation.raw_records() {
+            parser.for_each_item(raw, &mut |item| {
                 let LineItem::Object(event, _) = item else { return };
                 named.start = named.start.or_else(|| chat::parse_unzoned(event.text("timestamp")?));
                 if let Some(id) = event.non_empty("llm_response_id") {

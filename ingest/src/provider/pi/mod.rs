@@ -25,10 +25,10 @@ use crate::provider::format::{
     AgentFolders, LineDecoder, LogFormat, LogHead, LogReader, Quirks, RecordOutcome, SessionClaim,
     state_json,
 };
-use crate::provider::shared::identity::is_uuid;
 use crate::stream::tree::ROOT;
 use crate::stream::{RecordAt, Stream, TitleFrom, parse_micros};
 use crate::text::json::{JsonFields, Value};
+use crate::text::names::is_uuid;
 use crate::text::render;
 
 /// Entries are identified by id and time together. The id alone, eight hex digits, is unique only
@@ -70,10 +70,8 @@ pub(super) fn claim_engine_log(head: &LogHead<'_>, provider: Provider) -> Option
         first.is_some_and(|first| parse_micros(first["timestamp"].as_str()) >= start);
     let relation = if is_continuation { Relation::ContinuedFrom } else { Relation::ForkedFrom };
     let claim = SessionClaim {
-        parent: parent.map(str::to_owned),
-        relation: parent.map(|_| relation),
         first_record: first.map(first_identity),
-        ..SessionClaim::new(provider, native_id)
+        ..SessionClaim::new(provider, native_id).with_parent(&[(relation, parent)])
     };
     Some(claim.continuing(continued_session(std::iter::once(header))))
 }

@@ -19,10 +19,10 @@ use crate::provider::format::{
     SessionClaim, state_json,
 };
 use crate::provider::shared::arguments::Arguments;
-use crate::provider::shared::identity::{begin_identified_record, uuid_identity};
+use crate::provider::shared::drift;
+use crate::provider::shared::identity::{begin_uuid_record, uuid_identity};
 use crate::stream::{DecodedEvent, RecordAt, Stream, parse_micros};
 use crate::text::json::{JsonFields, Parser, Value, string_value};
-use crate::text::render;
 
 pub(super) const FORMAT: LogFormat = LogFormat {
     provider: Provider::Poolside,
@@ -108,7 +108,7 @@ impl LineDecoder for PoolsideDecoder {
     ) -> RecordOutcome {
         let id = object.text("id");
         let time = parse_micros(object.text("timestamp"));
-        begin_identified_record((id, uuid_identity(id)), raw, at, time, out);
+        begin_uuid_record(id, raw, at, time, out);
         let kind = object.text("type").unwrap_or("untyped");
         let content = object.object(&kind.replace('.', "_")).unwrap_or(object);
         match kind {
@@ -160,12 +160,7 @@ impl LineDecoder for PoolsideDecoder {
                 out.push_notice("error", content.text("error").unwrap_or(""), Some(true));
             }
             kind if MARKERS.contains(&kind) => return RecordOutcome::Merged("marker"),
-            kind => {
-                out.count_unknown("record", kind);
-                let mut text = String::new();
-                render::append_notification(content, ENVELOPE, &mut text);
-                out.push_notification(kind, &text);
-            }
+            kind => drift::push_unknown_record(Some(kind), content, ENVELOPE, out),
         }
         RecordOutcome::Events.merged_if_empty(out)
     }
@@ -192,13 +187,12 @@ impl PoolsideDecoder {
         let input = input.or_else(|| call.field("raw_args"));
         Arguments::of_input(input, &mut self.inner).push_call(call.text("name"), id, out);
         if let Some(error) = call.object("validation_error") {
-            let decoded = DecodedEvent {
-                text: error.non_empty("detail").or_else(|| error.text("kind")).unwrap_or(""),
-                tool_call_id: id,
-                is_error: Some(true),
-                ..DecodedEvent::default()
-            };
-            out.push(EventType::ToolResult, decoded);
+            out.push_result(
+                id,
+                error.non_empty("detail").or_else(|| error.text("kind")).unwrap_or(""),
+                Some(true),
+                None,
+            );
         }
     }
 }

@@ -32,10 +32,11 @@ use crate::provider::format::{
     state_json,
 };
 use crate::provider::shared::arguments::Arguments;
-use crate::provider::shared::function_response;
-use crate::provider::shared::identity::{begin_identified_record, is_uuid};
+use crate::provider::shared::identity::begin_identified_record;
+use crate::provider::shared::{drift, function_response};
 use crate::stream::{DecodedEvent, RecordAt, Stream, parse_micros};
 use crate::text::json::{JsonFields, Value, string_value};
+use crate::text::names::is_uuid;
 use crate::text::render;
 
 pub(super) const FORMAT: LogFormat = LogFormat {
@@ -85,14 +86,9 @@ fn claim_log(head: &LogHead<'_>) -> Option<SessionClaim> {
     let native_id = if is_uuid(stem) { stem } else { session };
     let source = find_text(&records, "forkedFrom", "sessionId");
     let spawner = find_text(&records, "systemPayload", "parentSessionId");
-    let relation = match (source, spawner) {
-        (Some(_), _) => Some(Relation::ForkedFrom),
-        (None, Some(_)) => Some(Relation::SubagentOf),
-        (None, None) => None,
-    };
-    let parent = source.or(spawner).map(str::to_owned);
-    let claim = SessionClaim::new(Provider::Qwen, native_id);
-    Some(SessionClaim { parent, relation, first_record, ..claim })
+    let parents = [(Relation::ForkedFrom, source), (Relation::SubagentOf, spawner)];
+    let claim = SessionClaim::new(Provider::Qwen, native_id).with_parent(&parents);
+    Some(SessionClaim { first_record, ..claim })
 }
 
 /// Returns the text at `owner.key` of the first record that has one.
@@ -181,11 +177,7 @@ impl LineDecoder for QwenDecoder {
             ),
             Some("user" | "assistant") => RecordOutcome::Merged("empty_message"),
             kind => {
-                let kind = kind.unwrap_or("untyped");
-                out.count_unknown("record", kind);
-                self.text.clear();
-                render::append_notification(object, ENVELOPE, &mut self.text);
-                out.push_notification(kind, &self.text);
+                drift::push_unknown_record(kind, object, ENVELOPE, out);
                 RecordOutcome::Events
             }
         };

@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use schemas::problem::ProblemKind;
-use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
+use serde::de::{Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value as Json};
 use xxhash_rust::xxh3::xxh3_64;
@@ -331,75 +331,44 @@ impl<'a> ConversationParts<'a> {
     /// Splits the JSON of a conversation, whose field `field` has the messages, if it has any.
     fn read(text: &'a str, field: Option<&str>) -> Self {
         let mut parts = Self::default();
-        let mut deserializer = serde_json::Deserializer::from_str(text);
-        // The JSON was mended.
-        let _ = deserializer.deserialize_map(PartsVisitor { parts: &mut parts, field });
+        for (key, value) in raw_fields(text) {
+            if field == Some(key.as_str()) {
+                parts.has_messages = true;
+                parts.messages = serde_json::from_str(value.get()).unwrap_or_else(|_| {
+                    raw_fields(value.get()).into_iter().map(|(_, message)| message).collect()
+                });
+            } else {
+                // What is nested too deep is nothing that is read.
+                let value = serde_json::from_str(value.get()).unwrap_or_default();
+                parts.info.insert(key, value);
+            }
+        }
         parts
     }
 }
 
-/// Collects the parts of a conversation.
-struct PartsVisitor<'p, 'a> {
-    parts: &'p mut ConversationParts<'a>,
-    field: Option<&'p str>,
+/// Returns the fields of a JSON object in their order. What is no object has none.
+fn raw_fields(json: &str) -> Vec<(String, &RawValue)> {
+    let mut fields = Vec::new();
+    // The JSON was mended.
+    let _ = serde_json::Deserializer::from_str(json).deserialize_map(FieldsVisitor(&mut fields));
+    fields
 }
 
-impl<'de> Visitor<'de> for PartsVisitor<'_, 'de> {
+/// Collects the fields of an object.
+struct FieldsVisitor<'p, 'a>(&'p mut Vec<(String, &'a RawValue)>);
+
+impl<'de> Visitor<'de> for FieldsVisitor<'_, 'de> {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a conversation")
+        f.write_str("an object")
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
-        while let Some(key) = map.next_key::<String>()? {
-            if self.field == Some(key.as_str()) {
-                self.parts.has_messages = true;
-                map.next_value_seed(MessagesSeed(&mut self.parts.messages))?;
-            } else {
-                // What is nested too deep is nothing that is read.
-                let value: &RawValue = map.next_value()?;
-                let value = serde_json::from_str(value.get()).unwrap_or_default();
-                self.parts.info.insert(key, value);
-            }
+        while let Some(field) = map.next_entry()? {
+            self.0.push(field);
         }
-        Ok(())
-    }
-}
-
-/// Collects messages that are in a list, or are the values of an object.
-struct MessagesSeed<'p, 'a>(&'p mut Vec<&'a RawValue>);
-
-impl<'de> DeserializeSeed<'de> for MessagesSeed<'_, 'de> {
-    type Value = ();
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
-        deserializer.deserialize_any(self)
-    }
-}
-
-impl<'de> Visitor<'de> for MessagesSeed<'_, 'de> {
-    type Value = ();
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("messages")
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<(), A::Error> {
-        while let Some(message) = seq.next_element()? {
-            self.0.push(message);
-        }
-        Ok(())
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
-        while map.next_key::<serde::de::IgnoredAny>()?.is_some() {
-            self.0.push(map.next_value()?);
-        }
-        Ok(())
-    }
-
-    fn visit_unit<E: Error>(self) -> Result<(), E> {
         Ok(())
     }
 }

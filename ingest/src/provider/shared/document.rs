@@ -47,15 +47,16 @@ pub(crate) const ASSEMBLED: DocumentLayout =
     DocumentLayout { list: Some("messages"), header: &["info"] };
 
 /// A document split into its records and its wanted header fields.
-pub(crate) struct Document {
+pub(crate) struct Document<'b> {
+    bytes: &'b [u8],
     fields: serde_json::Map<String, serde_json::Value>,
     pub(crate) records: Vec<RecordSpan>,
 }
 
-impl Document {
+impl<'b> Document<'b> {
     /// Splits a document. Reports a cut or a syntax error as a problem.
     pub(crate) fn read(
-        bytes: &[u8],
+        bytes: &'b [u8],
         layout: &DocumentLayout,
         out: &mut Stream,
         tally: &mut RecordTally,
@@ -69,8 +70,10 @@ impl Document {
         let json = text.strip_prefix('\u{feff}').unwrap_or(&text);
         let mut deserializer = serde_json::Deserializer::from_str(json);
         let result = match layout.list {
-            Some(list) => FieldsSeed { parts: &mut parts, list, wanted: layout.header }
-                .deserialize(&mut deserializer),
+            Some(list) => {
+                let wanted = layout.header;
+                deserializer.deserialize_map(PartsVisitor { parts: &mut parts, list, wanted })
+            }
             None => ListSeed(&mut parts.records).deserialize(&mut deserializer),
         };
         tally.lines += text.lines().count() as u64;
@@ -91,7 +94,7 @@ impl Document {
             counted = offset;
             records.push(RecordSpan { offset, length: raw.get().len(), line });
         }
-        Self { fields: parts.fields, records }
+        Self { bytes, fields: parts.fields, records }
     }
 
     /// Returns the wanted header fields.
@@ -117,13 +120,42 @@ impl Document {
             }
         });
     }
+
+    /// Passes every record to `decode`, and counts the outcome.
+    pub(crate) fn for_each_record(
+        &self,
+        out: &mut Stream,
+        tally: &mut RecordTally,
+        decode: &mut TakeRecord<'_>,
+    ) {
+        for_each_record(self.bytes, &self.records, out, tally, decode);
+    }
+
+    /// Returns the bytes of every record.
+    pub(crate) fn raw_records(&self) -> impl DoubleEndedIterator<Item = &'b [u8]> {
+        self.records.iter().map(|span| span.record_bytes(self.bytes))
+    }
+
+    /// Returns whether `is_wanted` accepts a record. Only records that contain `part` are decoded.
+    pub(crate) fn has_record(&self, part: &str, is_wanted: fn(Value<'_>) -> bool) -> bool {
+        let mut parser = Parser::default();
+        self.raw_records().any(|raw| {
+            let mut is_found = false;
+            if memchr::memmem::find(raw, part.as_bytes()).is_some() {
+                parser.for_each_item(raw, &mut |item| {
+                    is_found |= matches!(item, LineItem::Object(record, _) if is_wanted(record));
+                });
+            }
+            is_found
+        })
+    }
 }
 
 /// Callback that decodes one record of a document, given its bytes.
 pub(crate) type TakeRecord<'t> =
     dyn FnMut(Value<'_>, &[u8], RecordAt, &mut Stream) -> RecordOutcome + 't;
 
-/// Passes every record of a document to `decode`, and counts the outcome.
+/// Passes the records at these places to `decode`, and counts the outcomes.
 pub(crate) fn for_each_record(
     bytes: &[u8],
     records: &[RecordSpan],
@@ -142,25 +174,6 @@ pub(crate) fn for_each_record(
             LineItem::Problem(kind, _, message) => out.push_problem(at, kind, message),
         });
     }
-}
-
-/// Returns whether `is_wanted` accepts a record. Only records that contain `part` are decoded.
-pub(crate) fn has_record(
-    bytes: &[u8],
-    records: &[RecordSpan],
-    part: &str,
-    is_wanted: fn(Value<'_>) -> bool,
-) -> bool {
-    let mut parser = Parser::default();
-    records.iter().map(|span| span.record_bytes(bytes)).any(|raw| {
-        let mut is_found = false;
-        if memchr::memmem::find(raw, part.as_bytes()).is_some() {
-            parser.for_each_item(raw, &mut |item| {
-                is_found |= matches!(item, LineItem::Object(record, _) if is_wanted(record));
-            });
-        }
-        is_found
-    })
 }
 
 /// Returns whether a document is a list. Some editors put a byte order mark before it.
@@ -287,22 +300,14 @@ struct DocumentParts<'a> {
     records: Vec<&'a RawValue>,
 }
 
-/// Deserializer of a document that is an object.
-struct FieldsSeed<'p, 'a> {
+/// Collects the parts of a document that is an object.
+struct PartsVisitor<'p, 'a> {
     parts: &'p mut DocumentParts<'a>,
     list: &'p str,
     wanted: &'p [&'p str],
 }
 
-impl<'de> DeserializeSeed<'de> for FieldsSeed<'_, 'de> {
-    type Value = ();
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
-        deserializer.deserialize_map(self)
-    }
-}
-
-impl<'de> Visitor<'de> for FieldsSeed<'_, 'de> {
+impl<'de> Visitor<'de> for PartsVisitor<'_, 'de> {
     type Value = ();
 
     fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

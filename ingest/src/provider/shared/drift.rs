@@ -20,8 +20,24 @@ pub(crate) fn count_unknown_type(kind: &str, known: &[&str], out: &mut Stream) {
 /// Counts a block of an unknown kind and pushes its fields as a notification.
 pub(crate) fn push_unknown_block(kind: &str, block: Value<'_>, out: &mut Stream) {
     out.count_unknown("block", kind);
+    push_fields(kind, block, &["type"], out);
+}
+
+/// Counts a record of an unknown kind and pushes its fields, except those in `skip`, as a notification.
+pub(crate) fn push_unknown_record(
+    kind: Option<&str>,
+    record: Value<'_>,
+    skip: &[&str],
+    out: &mut Stream,
+) {
+    let kind = kind.unwrap_or("untyped");
+    out.count_unknown("record", kind);
+    push_fields(kind, record, skip, out);
+}
+
+fn push_fields(kind: &str, object: Value<'_>, skip: &[&str], out: &mut Stream) {
     let mut text = String::new();
-    render::append_notification(block, &["type"], &mut text);
+    render::append_notification(object, skip, &mut text);
     out.push_notification(kind, &text);
 }
 

@@ -3,11 +3,23 @@
 use std::collections::HashMap;
 
 use crate::stream::{RecordAt, Stream};
+use crate::text::names::is_uuid;
 
 /// Returns the identity of a record with a uuid, or `None`: other ids are not trusted to be unique.
 pub(crate) fn uuid_identity(id: Option<&str>) -> Option<u64> {
     let id = id.filter(|id| is_uuid(id))?;
     Some(xxhash_rust::xxh3::xxh3_64(id.as_bytes()) | 1)
+}
+
+/// Begins a record that is identified by its id if that is a uuid, as [`begin_identified_record`].
+pub(crate) fn begin_uuid_record(
+    id: Option<&str>,
+    raw: &[u8],
+    at: RecordAt,
+    time: Option<i64>,
+    out: &mut Stream,
+) {
+    begin_identified_record((id, uuid_identity(id)), raw, at, time, out);
 }
 
 /// Begins a record with an id and the identity computed from it. A record is identified by its
@@ -48,14 +60,4 @@ pub(crate) fn begin_header_record(time: Option<i64>, out: &mut Stream) {
     let id = out.session.native_id.as_deref().unwrap_or_default();
     let identity = xxhash_rust::xxh3::xxh3_64(format!("header of {id}").as_bytes()) | 1;
     out.begin_record(RecordAt::default(), Some(identity), time);
-}
-
-/// Returns whether `text` has the form of a uuid.
-pub(crate) fn is_uuid(text: &str) -> bool {
-    let Ok(bytes) = <&[u8; 36]>::try_from(text.as_bytes()) else { return false };
-    // Checks every byte without a branch: records have two or three ids each.
-    bytes.iter().enumerate().fold(true, |fits, (at, byte)| {
-        let is_dash = matches!(at, 8 | 13 | 18 | 23);
-        fits & if is_dash { *byte == b'-' } else { byte.is_ascii_hexdigit() }
-    })
 }

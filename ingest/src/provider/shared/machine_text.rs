@@ -16,6 +16,17 @@ pub struct MachineText {
     pub seen: &'static str,
 }
 
+impl MachineText {
+    /// Returns the row of a text that is known only from documentation.
+    pub(crate) const fn documented(
+        start: &'static str,
+        end: &'static str,
+        subtype: &'static str,
+    ) -> Self {
+        Self { start, end, subtype, seen: "docs" }
+    }
+}
+
 /// Machine text at the beginning of another text.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct MachineBlock<'t> {

@@ -29,9 +29,7 @@ use crate::provider::format::{
 };
 use crate::provider::shared::arguments::Arguments;
 use crate::provider::shared::document::{self, Document, DocumentLayout};
-use crate::provider::shared::identity::{
-    begin_header_record, begin_identified_record, uuid_identity,
-};
+use crate::provider::shared::identity::{begin_header_record, begin_uuid_record, uuid_identity};
 use crate::provider::shared::{chat, drift};
 use crate::stream::{DecodedEvent, RecordAt, Stream, TitleFrom};
 use crate::text::json::{JsonFields, Parser, Value};
@@ -115,19 +113,14 @@ fn claim_log(head: &LogHead<'_>) -> Option<SessionClaim> {
 fn claim_session(id: &str, meta: &Json, first: &Json, root: Option<&str>) -> SessionClaim {
     let parent = meta["parent_session_id"].as_str().filter(|parent| !parent.is_empty());
     let parent = parent.map(short_id);
-    let relation = match (root, parent) {
-        (Some(_), _) => Some(Relation::SubagentOf),
-        // A fork begins with the messages of its parent, a compacted session with a summary.
-        (None, Some(_)) if first["injected"] == true => Some(Relation::ContinuedFrom),
-        (None, Some(_)) => Some(Relation::ForkedFrom),
-        (None, None) => None,
-    };
+    // A fork begins with the messages of its parent, a compacted session with a summary.
+    let is_compacted = first["injected"] == true;
+    let relation = if is_compacted { Relation::ContinuedFrom } else { Relation::ForkedFrom };
+    let parents = [(Relation::SubagentOf, root), (relation, parent)];
     SessionClaim {
         agent_id: root.map(|_| id.to_owned()),
-        parent: root.or(parent).map(str::to_owned),
-        relation,
         first_record: uuid_identity(first["message_id"].as_str()),
-        ..SessionClaim::new(Provider::Vibe, id)
+        ..SessionClaim::new(Provider::Vibe, id).with_parent(&parents)
     }
 }
 
@@ -151,8 +144,7 @@ fn decode_log(bytes: &[u8], out: &mut Stream, tally: &mut RecordTally) {
     let session = Document::read(bytes, &LAYOUT, out, tally);
     let meta = session.fields().get("metadata").cloned().unwrap_or_default();
     decoder.decode_meta(&meta, Some(&Json::Null), out);
-    let records = &session.records;
-    document::for_each_record(bytes, records, out, tally, &mut |message, raw, at, out| {
+    session.for_each_record(out, tally, &mut |message, raw, at, out| {
         decoder.decode_message(message, raw, at, out)
     });
     out.count_earlier_steps();
@@ -199,13 +191,7 @@ impl VibeDecoder {
             let cost = |stats: &Json| stats["session_cost"].as_f64().unwrap_or(0.0);
             let cost = cost(stats) - cost(&earlier["stats"]);
             begin_header_record(end, out);
-            let decoded = DecodedEvent {
-                subtype: Some(SHUTDOWN_SUM),
-                usage,
-                cost: Some(cost).filter(|cost| *cost > 0.0),
-                ..DecodedEvent::default()
-            };
-            out.push(EventType::TokenUsage, decoded);
+            out.push_counts(SHUTDOWN_SUM, usage, Some(cost).filter(|cost| *cost > 0.0));
         }
     }
 
@@ -217,7 +203,7 @@ impl VibeDecoder {
         out: &mut Stream,
     ) -> RecordOutcome {
         let id = message.text("message_id");
-        begin_identified_record((id, uuid_identity(id)), raw, at, self.start.take(), out);
+        begin_uuid_record(id, raw, at, self.start.take(), out);
         drift::count_unknown_fields(message, KNOWN_MESSAGE, out);
         self.text.clear();
         chat::append_field(message, "content", &mut self.text);

@@ -100,7 +100,7 @@ fn decode_log(bytes: &[u8], out: &mut Stream, tally: &mut RecordTally) {
 
     let chat = Document::read(bytes, &LAYOUT, out, tally);
     chat.with_header(|header| decode_header(header, out));
-    document::for_each_record(bytes, &chat.records, out, tally, &mut |request, raw, at, out| {
+    chat.for_each_record(out, tally, &mut |request, raw, at, out| {
         decoder.decode_request(request, raw, at, out);
         RecordOutcome::Events
     });

@@ -17,15 +17,11 @@ use crate::provider::shared::chat::parse_unzoned;
 use crate::provider::shared::database::cells::{
     cell_bytes, cell_integer, cell_text, known_sql, read_table_names, select_cells,
 };
-use crate::provider::shared::database::connection::{find_unread_rows, query_database};
+use crate::provider::shared::database::connection::find_unread_rows;
 use crate::provider::shared::database::document_text::{document_bytes, info_json};
-use crate::provider::shared::database::listing::{
-    ListedTable, ListedTables, TableGeneration, list_sessions,
-};
+use crate::provider::shared::database::listing::{ListedTable, ListedTables, TableGeneration};
 use crate::provider::shared::database::size_limit::{OVERSIZED_RECORD, Piece, SizeLimit};
-use crate::provider::shared::database::tables::{
-    missing_session, session_list, split_session_path,
-};
+use crate::provider::shared::database::tables::read_session_at;
 use crate::source::assembly::Assembly;
 
 /// Value of `store` in the documents of these conversations.
@@ -77,22 +73,12 @@ const TABLES: ListedTables<'_> = ListedTables {
 /// Assembles the conversations in a database. The path of one is `<database>#<id>`.
 pub(super) const ASSEMBLY: Assembly = Assembly {
     name: "Warp database",
-    shares_file: true,
     source_suffix: DATABASE,
     is_source: |path| path.file_name().is_some_and(|name| name == DATABASE),
-    is_part: |_| false,
-    sessions: |database| {
-        let listing =
-            query_database(database, AGENT, |connection| list_sessions(connection, &TABLES))?;
-        Ok(session_list(database, listing))
-    },
+    sessions: |database| TABLES.list(database),
     find_defect: |database| find_unread_rows(database, AGENT),
-    assemble: |path| {
-        let (database, id) = split_session_path(path).ok_or_else(missing_session)?;
-        query_database(&database, AGENT, |connection| read_document(connection, &id))?
-            .ok_or_else(missing_session)
-    },
-    rows: None,
+    assemble: |path| read_session_at(path, AGENT, read_document),
+    ..Assembly::NONE
 };
 
 /// A record of a document, with what orders it.

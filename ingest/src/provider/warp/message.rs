@@ -69,11 +69,11 @@ impl WarpDecoder {
                 }
             }
             "agent_output" => {
-                self.begin_response(out);
+                out.begin_response(&mut self.in_response);
                 out.push_text(EventType::Message, text);
             }
             "agent_reasoning" => {
-                self.begin_response(out);
+                out.begin_response(&mut self.in_response);
                 // Warp keeps how long the model reasoned, if it does not show what.
                 if text.is_empty() {
                     return RecordOutcome::Merged("hidden_reasoning");
@@ -84,7 +84,7 @@ impl WarpDecoder {
                 return RecordOutcome::Merged("server_tool");
             }
             "tool_call" => {
-                self.begin_response(out);
+                out.begin_response(&mut self.in_response);
                 let arguments = Arguments::of_value(record.field("arguments"));
                 arguments.push_call(record.text("tool"), record.non_empty("call"), out);
             }
@@ -109,14 +109,6 @@ impl WarpDecoder {
             }
         }
         RecordOutcome::Events
-    }
-
-    /// Begins a step at the first record of a response.
-    fn begin_response(&mut self, out: &mut Stream) {
-        if !self.in_response {
-            out.begin_step();
-            self.in_response = true;
-        }
     }
 }
 

@@ -17,7 +17,7 @@ mod task;
 use std::path::PathBuf;
 
 use schemas::session::SHUTDOWN_SUM;
-use schemas::{EventType, Provider, Usage};
+use schemas::{Provider, Usage};
 
 use self::database::{ASSEMBLY, DATABASE, STORE};
 use self::message::WarpDecoder;
@@ -25,9 +25,9 @@ use crate::provider::format::{
     AgentFolders, LogFormat, LogHead, LogReader, Platform, Quirks, RecordTally, SessionClaim,
 };
 use crate::provider::shared::database::tables::claim_stored;
-use crate::provider::shared::document::{self, ASSEMBLED, Document};
+use crate::provider::shared::document::{ASSEMBLED, Document};
 use crate::provider::shared::identity::begin_header_record;
-use crate::stream::{DecodedEvent, Stream, TitleFrom};
+use crate::stream::{Stream, TitleFrom};
 use crate::text::json::{JsonFields, Value};
 use crate::text::render;
 
@@ -75,8 +75,7 @@ fn decode_log(bytes: &[u8], out: &mut Stream, tally: &mut RecordTally) {
     let conversation = Document::read(bytes, &ASSEMBLED, out, tally);
     conversation.with_info(|info| decode_header(info, out));
     let mut decoder = WarpDecoder::default();
-    let records = &conversation.records;
-    document::for_each_record(bytes, records, out, tally, &mut |record, _, at, out| {
+    conversation.for_each_record(out, tally, &mut |record, _, at, out| {
         decoder.decode_record(record, at, out)
     });
 }
@@ -97,9 +96,7 @@ fn decode_header(info: Value<'_>, out: &mut Stream) {
             ..Usage::default()
         };
         let cost = usage.cost("total_provider_cost_in_cents").map(|cents| cents / 100.0);
-        let subtype = Some(SHUTDOWN_SUM);
-        let sum = DecodedEvent { subtype, usage: counts, cost, ..DecodedEvent::default() };
-        out.push(EventType::TokenUsage, sum);
+        out.push_counts(SHUTDOWN_SUM, counts, cost);
         return;
     }
     // Sums of input and output together, which are neither.

@@ -26,7 +26,7 @@ use crate::provider::format::{
 };
 use crate::provider::shared::chat;
 use crate::provider::shared::database::tables::{RecordTable, SessionTables, claim_stored};
-use crate::provider::shared::document::{self, ASSEMBLED, Document};
+use crate::provider::shared::document::{ASSEMBLED, Document};
 use crate::source::assembly::{Assembly, RowTables};
 use crate::stream::{Stream, TitleFrom};
 use crate::text::json::{JsonFields, Value};
@@ -82,14 +82,13 @@ const TABLES: SessionTables = SessionTables {
 
 const ASSEMBLY: Assembly = Assembly {
     name: "ZCode database",
-    shares_file: true,
     source_suffix: "db.sqlite",
     is_source: |path| path.ends_with(DATABASE),
-    is_part: |_| false,
     sessions: |database| TABLES.list(database),
     find_defect: |database| TABLES.find_defect(database),
     assemble: |path| TABLES.assemble(path),
     rows: Some(RowTables::new(TABLES.agent, &[(TABLES.sessions, "id")])),
+    ..Assembly::NONE
 };
 
 fn log_roots(places: &AgentFolders<'_>) -> Vec<PathBuf> {
@@ -117,7 +116,7 @@ fn decode_log(bytes: &[u8], out: &mut Stream, tally: &mut RecordTally) {
         decode_header(info, out);
         decoder = ZcodeDecoder::new(info);
     });
-    document::for_each_record(bytes, &session.records, out, tally, &mut |record, raw, at, out| {
+    session.for_each_record(out, tally, &mut |record, raw, at, out| {
         decoder.decode_record(record, raw, at, out)
     });
 }

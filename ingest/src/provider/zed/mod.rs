@@ -17,8 +17,8 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use rusqlite::{Connection, OptionalExtension, Result, Row};
+use schemas::Provider;
 use schemas::session::SHUTDOWN_SUM;
-use schemas::{EventType, Provider};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value as Json, json};
@@ -31,19 +31,15 @@ use crate::provider::shared::chat;
 use crate::provider::shared::database::cells::{
     cell_bytes, cell_text, read_columns, read_table_names, select_cells,
 };
-use crate::provider::shared::database::connection::{find_unread_rows, query_database};
+use crate::provider::shared::database::connection::find_unread_rows;
 use crate::provider::shared::database::document_text::{document_bytes, info_json};
-use crate::provider::shared::database::listing::{
-    ListedTable, ListedTables, TableGeneration, list_sessions,
-};
-use crate::provider::shared::database::tables::{
-    claim_stored, missing_session, session_list, split_session_path,
-};
-use crate::provider::shared::document::{self, ASSEMBLED, Document};
+use crate::provider::shared::database::listing::{ListedTable, ListedTables, TableGeneration};
+use crate::provider::shared::database::tables::{claim_stored, read_session_at};
+use crate::provider::shared::document::{ASSEMBLED, Document};
 use crate::provider::shared::identity::begin_header_record;
 use crate::source::assembly::{Assembly, RowTables};
 use crate::source::container::MAX_DOCUMENT_BYTES;
-use crate::stream::{DecodedEvent, Stream, TitleFrom, parse_micros};
+use crate::stream::{Stream, TitleFrom, parse_micros};
 use crate::text::json::{JsonFields, Value};
 
 pub(super) const FORMAT: LogFormat = LogFormat {
@@ -84,18 +80,13 @@ const TABLES: ListedTables<'_> = ListedTables {
 
 const ASSEMBLY: Assembly = Assembly {
     name: "Zed database",
-    shares_file: true,
     source_suffix: "threads.db",
     is_source: |path| path.ends_with(DATABASE),
-    is_part: |_| false,
-    sessions: |database| {
-        let listing =
-            query_database(database, AGENT, |connection| list_sessions(connection, &TABLES))?;
-        Ok(session_list(database, listing))
-    },
+    sessions: |database| TABLES.list(database),
     find_defect: |database| find_unread_rows(database, AGENT),
     assemble: assemble_thread,
     rows: Some(RowTables::new(AGENT, &[("threads", "id")])),
+    ..Assembly::NONE
 };
 
 fn log_roots(places: &AgentFolders<'_>) -> Vec<PathBuf> {
@@ -142,16 +133,13 @@ struct GitState {
 
 /// Assembles the document of the thread at a path.
 fn assemble_thread(path: &Path) -> io::Result<Vec<u8>> {
-    let (database, id) = split_session_path(path).ok_or_else(missing_session)?;
-    let row = query_database(&database, AGENT, |connection| read_row(connection, &id))?;
-    let ThreadRow { mut info, data_type, data } = row.ok_or_else(missing_session)?;
+    let ThreadRow { mut info, data_type, data } = read_session_at(path, AGENT, read_row)?;
     let text = match data_type.as_str() {
         "json" => data,
         _ => decompress(&data)?,
     };
     let thread: StoredThread<'_> = serde_json::from_slice(&text).map_err(io::Error::other)?;
 
-    info.insert("id".to_owned(), id.into());
     let title = thread.title.or(thread.summary);
     let snapshot = thread.initial_project_snapshot;
     let worktree = snapshot.and_then(|snapshot| snapshot.worktree_snapshots.into_iter().next());
@@ -175,7 +163,7 @@ fn message_json(raw: &RawValue) -> String {
 
 /// The row of a thread.
 struct ThreadRow {
-    /// The short columns.
+    /// The short columns, and the id.
     info: Map<String, Json>,
     data_type: String,
     data: Vec<u8>,
@@ -199,6 +187,7 @@ fn read_row(connection: &Connection, id: &str) -> Result<Option<ThreadRow>> {
         for (at, name) in columns.iter().enumerate() {
             info.insert((*name).to_owned(), cell_text(row.get_ref(at + 2)?).into());
         }
+        info.insert("id".to_owned(), id.into());
         let data_type = cell_text(row.get_ref(0)?);
         Ok(ThreadRow { info, data_type, data: cell_bytes(row.get_ref(1)?).to_vec() })
     };
@@ -228,7 +217,7 @@ fn decode_log(bytes: &[u8], out: &mut Stream, tally: &mut RecordTally) {
     let thread = Document::read(bytes, &ASSEMBLED, out, tally);
     let mut decoder = ZedDecoder::default();
     thread.with_info(|info| decode_header(info, &mut decoder, out));
-    document::for_each_record(bytes, &thread.records, out, tally, &mut |message, raw, at, out| {
+    thread.for_each_record(out, tally, &mut |message, raw, at, out| {
         decoder.decode_message(message, raw, at, out)
     });
 }
@@ -250,8 +239,6 @@ fn decode_header(info: Value<'_>, decoder: &mut ZedDecoder, out: &mut Stream) {
     let usage = info.object("total_usage").map(chat::read_anthropic_usage).unwrap_or_default();
     if usage.total() > 0 {
         begin_header_record(updated, out);
-        let decoded =
-            DecodedEvent { subtype: Some(SHUTDOWN_SUM), usage, ..DecodedEvent::default() };
-        out.push(EventType::TokenUsage, decoded);
+        out.push_counts(SHUTDOWN_SUM, usage, None);
     }
 }

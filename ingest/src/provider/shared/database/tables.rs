@@ -69,37 +69,34 @@ pub(crate) struct RecordTable {
 impl SessionTables {
     /// Lists the sessions in a database. The path of a session is `<database>#<session id>`.
     pub(crate) fn list(&self, database: &Path) -> io::Result<SessionList> {
-        let listing = query_database(database, self.agent, |connection| {
-            let sizes: Vec<String> = self.records.iter().map(RecordTable::size_sql).collect();
-            let records: Vec<_> = self
-                .records
-                .iter()
-                .zip(&sizes)
-                .map(|(table, size)| ListedTable {
-                    name: table.name,
-                    session: "session_id",
-                    time: table.time,
-                    size,
-                    state: table.columns,
-                })
-                .collect();
-            let tables =
-                [self.sessions, self.records.first().map_or(self.sessions, |table| table.name)];
-            let listed = ListedTables {
-                agent: self.agent,
-                sessions: &[ListedTable {
-                    name: self.sessions,
-                    session: "id",
-                    time: self.session_time,
-                    size: "512",
-                    state: self.session_columns,
-                }],
-                records: &records,
-                generations: &[TableGeneration { marks: &tables, tables: &tables }],
-            };
-            list_sessions(connection, &listed)
-        })?;
-        Ok(session_list(database, listing))
+        let sizes: Vec<String> = self.records.iter().map(RecordTable::size_sql).collect();
+        let records: Vec<_> = self
+            .records
+            .iter()
+            .zip(&sizes)
+            .map(|(table, size)| ListedTable {
+                name: table.name,
+                session: "session_id",
+                time: table.time,
+                size,
+                state: table.columns,
+            })
+            .collect();
+        let tables =
+            [self.sessions, self.records.first().map_or(self.sessions, |table| table.name)];
+        let listed = ListedTables {
+            agent: self.agent,
+            sessions: &[ListedTable {
+                name: self.sessions,
+                session: "id",
+                time: self.session_time,
+                size: "512",
+                state: self.session_columns,
+            }],
+            records: &records,
+            generations: &[TableGeneration { marks: &tables, tables: &tables }],
+        };
+        listed.list(database)
     }
 
     /// Describes what the reader of a database leaves out.
@@ -109,9 +106,7 @@ impl SessionTables {
 
     /// Assembles the document of the session at a path.
     pub(crate) fn assemble(&self, path: &Path) -> io::Result<Vec<u8>> {
-        let (database, id) = split_session_path(path).ok_or_else(missing_session)?;
-        query_database(&database, self.agent, |connection| self.read_document(connection, &id))?
-            .ok_or_else(missing_session)
+        read_session_at(path, self.agent, |connection, id| self.read_document(connection, id))
     }
 
     /// Reads the document of a session, or returns `None` if the database does not have the session.
@@ -281,19 +276,38 @@ fn present_columns(wanted: &[&'static str], present: &HashSet<String>) -> Vec<&'
     wanted.iter().copied().filter(|name| present.contains(*name)).collect()
 }
 
-/// Converts the sessions in `database` to their descriptions for the store.
-pub(crate) fn session_list(database: &Path, listing: DatabaseListing) -> SessionList {
-    let sessions = listing.sessions.iter().map(|session| assembled_session(database, session));
-    SessionList { sessions: sessions.collect(), defects: listing.defects }
+impl ListedTables<'_> {
+    /// Lists the sessions in a database.
+    pub(crate) fn list(&self, database: &Path) -> io::Result<SessionList> {
+        let list = |connection: &Connection| list_sessions(connection, self);
+        Ok(session_list(database, query_database(database, self.agent, list)?))
+    }
 }
 
-/// Converts a session in `database` to its description for the store.
-pub(crate) fn assembled_session(database: &Path, session: &DatabaseSession) -> AssembledSession {
-    AssembledSession {
+/// Converts the sessions in `database` to their descriptions for the store.
+pub(crate) fn session_list(database: &Path, listing: DatabaseListing) -> SessionList {
+    let describe = |session: &DatabaseSession| AssembledSession {
         path: session_path(database, &session.id),
         bytes: limited_size(0, session.bytes),
         updated_us: stamp_state(session.updated_us, session.state),
-    }
+    };
+    let sessions = listing.sessions.iter().map(describe).collect();
+    SessionList { sessions, defects: listing.defects }
+}
+
+/// Returns what `read` finds in the database of the session at a path, by the id of the session.
+/// `agent` is the name of the program that keeps the database.
+///
+/// # Errors
+/// Returns an error of the kind [`io::ErrorKind::NotFound`] if `read` finds nothing.
+pub(crate) fn read_session_at<T>(
+    path: &Path,
+    agent: &str,
+    read: impl Fn(&Connection, &str) -> Result<Option<T>>,
+) -> io::Result<T> {
+    let (database, id) = split_session_path(path).ok_or_else(missing_session)?;
+    query_database(&database, agent, |connection| read(connection, &id))?
+        .ok_or_else(missing_session)
 }
 
 /// Returns a time with `state` in place of its microseconds. Counts, titles and marks change
@@ -320,12 +334,8 @@ pub(crate) fn split_session_path(path: &Path) -> Option<(PathBuf, String)> {
 /// Claims the session with an id. It is a subagent's if the field of its parent has an id.
 pub(crate) fn claim_stored(provider: Provider, id: &str, parent: &Json) -> SessionClaim {
     let parent = parent.as_str().filter(|parent| !parent.is_empty());
-    SessionClaim {
-        agent_id: parent.map(|_| id.to_owned()),
-        parent: parent.map(str::to_owned),
-        relation: parent.map(|_| Relation::SubagentOf),
-        ..SessionClaim::new(provider, id)
-    }
+    let claim = SessionClaim::new(provider, id).with_parent(&[(Relation::SubagentOf, parent)]);
+    SessionClaim { agent_id: parent.map(|_| id.to_owned()), ..claim }
 }
 
 /// Returns the error for a session that a database does not have.
