@@ -137,7 +137,7 @@ fn a_hidden_project_can_be_read_again() {
 
     env.run(["hide", "--undo", "harbor"]).fails(2).says(["'harbor' is not hidden", "'acme'"]);
     env.run(["hide", "--undo", "acme"]).says("1 session").ok();
-    env.read(SETTINGS).shows("exclude = [\"delta\"]");
+    env.read(SETTINGS).shows("\"delta\"").lacks("acme");
     env.ingest("logs");
     assert_eq!(env.session_ids(), ["acme"], "what was forgotten or hidden in other ways stays so");
 }

@@ -15,7 +15,7 @@ use crate::update::log_rules::pattern_rule;
 use base::numbers::count_of;
 use store::is_store;
 use tools::error::store_error;
-use tools::forget::{ForgetData, ForgetSelection, select_forgotten};
+use tools::forget::{ForgetData, ForgetEntry, ForgetSelection, select_forgotten};
 
 #[derive(Debug, clap::Args)]
 pub(in crate::cli) struct HideFlags {
@@ -52,13 +52,15 @@ pub(in crate::cli) fn run(flags: &HideFlags, context: &CommandContext<'_>) -> Co
             ForgetSelection { with_copies: flags.with_copies, ..ForgetSelection::default() };
         data = select_forgotten(&tools, &selection, &is_hidden, &context.call)?;
         let snapshot = tools.snapshot(&context.call)?;
-        for pattern in patterns.iter().rev() {
+        for pattern in &patterns {
             let is_hidden = pattern_rule(std::slice::from_ref(pattern))?;
-            let hidden = data.sessions.iter().filter(|entry| {
-                let session = snapshot.session(&entry.session_id);
-                pattern == &patterns[0] || session.is_some_and(|session| is_hidden(session))
-            });
-            hidden_by.extend(hidden.map(|entry| (entry.session_id.clone(), pattern.clone())));
+            for ForgetEntry { session_id, .. } in &data.sessions {
+                // What is forgotten with a session goes with the first project.
+                let session = snapshot.session(session_id);
+                if pattern == &patterns[0] || session.is_some_and(|session| is_hidden(session)) {
+                    hidden_by.insert(session_id.clone(), pattern.clone());
+                }
+            }
         }
     }
 

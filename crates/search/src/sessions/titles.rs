@@ -1,7 +1,5 @@
 //! Finds words of a question in the titles of sessions.
 
-use std::collections::HashMap;
-
 use super::postings::AskedRows;
 use super::question::{FirstLetters, SessionQuestion};
 use base::fold::fold_text;
@@ -12,7 +10,7 @@ use store::{SHORTEST_WORD, Snapshot, StoreError};
 const RELATED_VALUE: f32 = 0.25;
 
 /// Number of sessions whose titles a core reads at once.
-const SESSIONS_AT_ONCE: usize = 4096;
+const SESSIONS_AT_ONCE: usize = 512;
 
 /// A session whose title has words of the question.
 pub(super) struct TitleHit {
@@ -54,7 +52,7 @@ fn find_hits_of_sessions(
     question: &SessionQuestion,
     asked: AskedRows<'_>,
 ) -> Vec<TitleHit> {
-    let mut words = TitleWords::new(question);
+    let letters = question.first_letters();
     let mut found = Vec::new();
     for session in sessions.iter().copied() {
         let summary = &snapshot.sessions()[session];
@@ -63,7 +61,7 @@ fn find_hits_of_sessions(
             continue;
         }
         let Some(title) = &summary.title else { continue };
-        let values = words.weigh_terms(title);
+        let values = weigh_terms(question, &letters, title);
         if !values.is_empty() {
             found.push(TitleHit { session, length: title.len() as f32, values });
         }
@@ -71,54 +69,39 @@ fn find_hits_of_sessions(
     found
 }
 
-/// The words of titles, most of which are in many of them.
-struct TitleWords<'t> {
-    question: &'t SessionQuestion,
-    letters: FirstLetters,
-    /// The terms that each word is or is related to, each with its value.
-    known: HashMap<&'t [u8], Vec<(usize, f32)>>,
-}
-
-impl<'t> TitleWords<'t> {
-    fn new(question: &'t SessionQuestion) -> Self {
-        Self { question, letters: question.first_letters(), known: HashMap::new() }
-    }
-
-    /// Returns the terms that a title has, each with its value, in the order of the question.
-    fn weigh_terms(&mut self, title: &'t str) -> Vec<(usize, f32)> {
-        let mut values = Vec::new();
-        for word in title.as_bytes().split(|byte| !byte.is_ascii_alphabetic()) {
-            if word.len() >= SHORTEST_WORD && self.letters.may_begin(word[0]) {
-                let question = self.question;
-                let known = self.known.entry(word).or_insert_with(|| weigh_word(question, word));
-                values.extend_from_slice(known);
+/// Returns the terms that a title has, each with its value, in the order of the question.
+fn weigh_terms(
+    question: &SessionQuestion,
+    letters: &FirstLetters,
+    title: &str,
+) -> Vec<(usize, f32)> {
+    let mut values = Vec::new();
+    for word in title.as_bytes().split(|byte| !byte.is_ascii_alphabetic()) {
+        if word.len() < SHORTEST_WORD || !letters.may_begin(word[0]) {
+            continue;
+        }
+        let word = String::from_utf8_lossy(word).to_ascii_lowercase();
+        for (position, term) in
+            question.terms.iter().enumerate().filter(|(_, term)| term.is_indexed)
+        {
+            if term.is_form_of(&word) {
+                values.push((position, 1.0));
+            } else if term.is_related_to(&word) {
+                values.push((position, RELATED_VALUE));
             }
         }
-        if self.question.has_unlisted_terms() {
-            let folded = fold_text(title);
-            let terms = self.question.terms.iter().enumerate();
-            let unlisted = terms.filter(|(_, term)| !term.is_indexed);
-            values.extend(
-                unlisted.filter(|(_, term)| folded.contains(&term.stem)).map(|(at, _)| (at, 1.0)),
-            );
-        }
-        // Several words of the title may be the same one of the question.
-        values.sort_by(|(a, full), (b, part)| a.cmp(b).then(part.total_cmp(full)));
-        values.dedup_by_key(|(position, _)| *position);
-        values
     }
-}
-
-/// Returns the terms that a word of ASCII letters is or is related to, each with its value.
-fn weigh_word(question: &SessionQuestion, word: &[u8]) -> Vec<(usize, f32)> {
-    let word = String::from_utf8_lossy(word).to_ascii_lowercase();
-    let terms = question.terms.iter().enumerate().filter(|(_, term)| term.is_indexed);
-    let values = terms.filter_map(|(position, term)| {
-        let is_form = term.is_form_of(&word);
-        let is_related = is_form || term.is_related_to(&word);
-        is_related.then_some((position, if is_form { 1.0 } else { RELATED_VALUE }))
-    });
-    values.collect()
+    if question.has_unlisted_terms() {
+        let folded = fold_text(title);
+        let unlisted = question.terms.iter().enumerate().filter(|(_, term)| !term.is_indexed);
+        values.extend(
+            unlisted.filter(|(_, term)| folded.contains(&term.stem)).map(|(at, _)| (at, 1.0)),
+        );
+    }
+    // Several words of the title may be the same one of the question.
+    values.sort_by(|(a, full), (b, part)| a.cmp(b).then(part.total_cmp(full)));
+    values.dedup_by_key(|(position, _)| *position);
+    values
 }
 
 #[cfg(test)]
@@ -128,7 +111,7 @@ mod tests {
     #[test]
     fn titles_have_words_in_other_forms_and_related_ones() {
         let question = SessionQuestion::parse("caching of configuration 指针 port 8080");
-        let values = |title: &str| TitleWords::new(&question).weigh_terms(title);
+        let values = |title: &str| weigh_terms(&question, &question.first_letters(), title);
         assert_eq!(values("Cached ports"), [(0, 1.0), (3, 1.0)]);
         assert_eq!(values("the lamp"), []);
         assert_eq!(values("Configurable 悬空指针"), [(1, RELATED_VALUE), (2, 1.0)]);
