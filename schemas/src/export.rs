@@ -21,6 +21,8 @@ closed_enum! {
         Otel = "otel",
         /// Messages in the Session Trace Simple Format of the Hugging Face Hub.
         Sts = "sts",
+        /// The agents' own logs, from the archive, with their secrets masked.
+        Logs = "logs",
     }
 }
 
@@ -35,6 +37,8 @@ pub enum ExportLayout {
     Lines,
     /// A file for each session. One session can be printed.
     FilePerSession,
+    /// A folder of the files that each session was read from.
+    LogFiles,
 }
 
 closed_enum! {
@@ -61,7 +65,7 @@ impl ExportFormat {
             Self::Markdown => "md",
             Self::Html => "html",
             Self::Atif => "json",
-            Self::Otel | Self::Sts => "jsonl",
+            Self::Otel | Self::Sts | Self::Logs => "jsonl",
         }
     }
 
@@ -77,6 +81,7 @@ impl ExportFormat {
             Self::Arrow => ExportLayout::OneFile,
             Self::Jsonl | Self::Otel => ExportLayout::Lines,
             Self::Markdown | Self::Html | Self::Atif | Self::Sts => ExportLayout::FilePerSession,
+            Self::Logs => ExportLayout::LogFiles,
         }
     }
 }

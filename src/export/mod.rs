@@ -3,6 +3,7 @@
 mod atif;
 mod html;
 mod images;
+mod log_files;
 mod markdown;
 mod otel;
 pub(crate) mod raw_logs;
@@ -67,6 +68,9 @@ pub struct Exported {
     pub files: usize,
     pub files_unchanged: usize,
     pub bytes: u64,
+    /// The number of sessions without an archived log, in an export of logs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub without_log: Option<usize>,
 }
 
 /// Exports the selected sessions. Text without an output path goes to `print`, which returns true
@@ -156,6 +160,7 @@ fn export_snapshot(
             files: 0,
             files_unchanged: 0,
             bytes: 0,
+            without_log: None,
         },
     };
     if args.table != ExportTable::Events {
@@ -168,6 +173,10 @@ fn export_snapshot(
         (ExportLayout::OneFile, Some(file)) => work.write_arrow_file(&sessions, file)?,
         (ExportLayout::Lines, Some(file)) => work.write_json_lines(&renderer, &sessions, file)?,
         (ExportLayout::Lines, None) => work.print_sessions(&renderer, &sessions, print)?,
+        (ExportLayout::LogFiles, Some(dir)) => {
+            outfile::require_folder(dir, "an export of logs")?;
+            log_files::write_logs(tools, &sessions, dir, &mut work)?;
+        }
         (ExportLayout::FilePerSession, None) if is_single => {
             work.print_sessions(&renderer, &sessions, print)?;
         }
@@ -189,7 +198,7 @@ fn no_images_error(format: ExportFormat) -> ToolError {
 fn missing_output_error(format: ExportFormat) -> ToolError {
     let needs = match format.layout() {
         ExportLayout::OneFile => "a file: -o events.arrow",
-        ExportLayout::Partitions => "a folder: -o FOLDER",
+        ExportLayout::Partitions | ExportLayout::LogFiles => "a folder: -o FOLDER",
         ExportLayout::Lines | ExportLayout::FilePerSession => {
             "a folder, as there may be several sessions: -o FOLDER; or name one with --session-id"
         }
@@ -231,7 +240,8 @@ impl Exporter<'_> {
                 | ExportFormat::Html
                 | ExportFormat::Atif
                 | ExportFormat::Otel
-                | ExportFormat::Sts => Err(tables::no_table(format)),
+                | ExportFormat::Sts
+                | ExportFormat::Logs => Err(tables::no_table(format)),
             };
         };
         let mut rows = 0;

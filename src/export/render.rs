@@ -71,7 +71,9 @@ impl SessionRenderer<'_> {
             ExportFormat::Otel => self.render_trajectory(at, |trajectory| {
                 otel::format_line(trajectory, self.has_content)
             }),
-            ExportFormat::Parquet | ExportFormat::Arrow => Err(no_text_error(self.format)),
+            ExportFormat::Parquet | ExportFormat::Arrow | ExportFormat::Logs => {
+                Err(no_text_error(self.format))
+            }
         }
     }
 

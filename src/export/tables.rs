@@ -55,7 +55,8 @@ impl TableReader<'_> {
             | ExportFormat::Html
             | ExportFormat::Atif
             | ExportFormat::Otel
-            | ExportFormat::Sts => return Err(no_table(format)),
+            | ExportFormat::Sts
+            | ExportFormat::Logs => return Err(no_table(format)),
         };
         let mut out = TableFile::new(form, file, path);
         for group in self.group_sessions(sessions) {

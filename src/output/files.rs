@@ -69,7 +69,14 @@ impl Show for Exported {
             count_of(self.files, "file"),
             format_bytes(self.bytes)
         );
-        Painted::from_text(&text)
+        let missing = match self.without_log {
+            None | Some(0) => String::new(),
+            Some(missing) => format!(
+                "{} have no log in the archive: it has those read since `keep_logs` is set under [store] in settings.toml, and none of databases\n",
+                count_of(missing, "session")
+            ),
+        };
+        Painted::from_text(&format!("{text}{missing}"))
     }
 }
 

@@ -126,8 +126,8 @@ fn a_hidden_project_is_gone_and_stays_out() {
 #[test]
 fn a_hidden_project_can_be_read_again() {
     let env = TestEnv::new();
-    for project in ["acme", "delta"] {
-        write_log(&env, project, &format!("/home/mira/clients/{project}"), "lamp");
+    for (project, subject) in [("acme", "lamp"), ("delta", "hinge")] {
+        write_log(&env, project, &format!("/home/mira/clients/{project}"), subject);
     }
     write_log(&env, "open", "/home/mira/pier", "gate");
     env.ingest("logs");

@@ -52,6 +52,10 @@ fn home_with_samples(settings: &str) -> TestEnv {
     env
 }
 
+fn file_name(path: &Path) -> &str {
+    path.file_name().and_then(|name| name.to_str()).expect("a name")
+}
+
 /// The files that a restore brings back.
 fn restorable(files: &BTreeMap<PathBuf, Vec<u8>>) -> BTreeMap<PathBuf, Vec<u8>> {
     let is_restored = |path: &Path| {
@@ -469,6 +473,30 @@ fn a_session_that_was_deleted_from_a_database_has_no_log() {
     gone(&env, &[]);
     let lost = env.number("SELECT count(*) FROM sessions WHERE NOT source_gone");
     assert_eq!(lost, 0);
+}
+
+/// The logs as the agents wrote them, but for secrets, also where they are kept byte for byte.
+#[test]
+fn logs_are_exported_with_their_secrets_masked() {
+    let env = home_with_samples(EXACT);
+    env.write(CLAUDE_LOG, record(0, &format!("Use {TOKEN} here")));
+    env.run(["ingest", "--quiet"]).ok();
+    env.json(["export", "logs", "-o", "out"]).has(json!({ "format": "logs" }));
+    let out = env.path("out");
+    let exported = contents_below(&out);
+    assert!(exported.len() > 80, "{}", exported.len());
+    let log = exported.iter().find(|(path, _)| CLAUDE_LOG.ends_with(file_name(path)));
+    let (path, content) = log.expect("the log");
+    assert!(path.starts_with("claude"), "{path:?}");
+    assert_eq!(String::from_utf8_lossy(content), record(0, &format!("Use {MASK} here")));
+
+    // What was forgotten is not there any more.
+    let id = env.texts(&format!("SELECT session_id FROM events WHERE text = 'Use {MASK} here'"));
+    env.run(["forget", &id[0], "--yes"]).ok();
+    env.run(["export", "logs", "-o", "again"]).ok();
+    let again = contents_below(&env.path("again"));
+    assert!(!again.keys().any(|path| CLAUDE_LOG.ends_with(file_name(path))));
+    env.run(["export", "logs"]).fails(2).says("logs needs a folder: -o FOLDER");
 }
 
 /// The whole folder of an agent goes, and with it the folder that is looked for.

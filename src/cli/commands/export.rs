@@ -14,7 +14,7 @@ use crate::export::{self, ExportArgs};
 
 #[derive(Debug, clap::Args)]
 pub(in crate::cli) struct ExportFlags {
-    /// parquet, arrow, jsonl, markdown (md), html, atif, sts or otel
+    /// parquet, arrow, jsonl, markdown (md), html, atif, sts, otel or logs
     #[arg(value_name = "FORMAT", value_parser = parse_format, required_unless_present = "format")]
     form: Option<ExportFormat>,
     /// Only these sessions; any unique prefixes

@@ -126,7 +126,7 @@ fn undo(projects: &[String], context: &CommandContext<'_>) -> CommandResult {
     let sessions =
         if is_store(context.store.dir()) { undo_hide(&context.store, &patterns)? } else { 0 };
     context.printer.print_note(&format!(
-        "Removed {} from `exclude` in {}. The next `sessions ingest` reads such logs, also those of the {} that were forgotten with it.",
+        "Removed {} from `exclude` in {}. The next `sessions ingest` reads such logs; {} had been forgotten.",
         quoted(&patterns),
         written.path.display(),
         count_of(sessions, "session")
