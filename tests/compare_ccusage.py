@@ -178,7 +178,8 @@ def kilo_of_opencode(logs, folder):
 
 def grok_with_counts(logs, folder):
     """Grok's logs with an `updates.jsonl` next to each, which holds the counts of its turns."""
-    shutil.copytree(logs, folder)
+    if logs.is_dir():
+        shutil.copytree(logs, folder)
     for number, path in enumerate(logs_of(folder, "chat_history.jsonl")):
         updates = []
         for turn, _ in enumerate(path.read_bytes().split(b"\n")[:5]):
@@ -959,7 +960,7 @@ def main():
             if make and not logs_of(logs, ending):
                 logs = pathlib.Path(scratch) / "made" / name
                 make(options.logs / other, logs)
-                made.append(name)
+                made += [name] if logs.is_dir() else []
             if not logs.is_dir():
                 absent.append(name)
                 continue

@@ -62,7 +62,7 @@ NOT_CONVERTED = {
     "openhands": "Harbor converts the event files of the older server (`<n>.json`) and what its own runner of the SDK "
     "writes, `sessions` reads the conversations of the CLI (`event-<n>-<id>.json`)",
     "mimocode": "Harbor converts what `mimo run` prints; `sessions` reads the database, as for OpenCode",
-    "atif": "trajectories are what Harbor writes; check_atif.py compares them",
+    "atif": "Harbor writes trajectories; check_atif.py has it validate those that `sessions` writes",
     "broken, hostile": "damaged and hostile files, of no provider",
     "aider, amp, chatgpt, claudeai, codebuddy, codewhale, commandcode, continue, crush, cursoride, droid, forge, "
     "geminiapps, generic, gptme, iflow, kiro, poolside, vscode, vscopilot, warp, zcode, zed": "Harbor has no converter",
@@ -92,12 +92,12 @@ CAUSES = {
     "its parent (Claude Code's `progress`, Kimi's `SubagentEvent`). Harbor does not read those.",
     "other_branch": "what is on a branch that the user left, or in a subagent's chain (Devin). Harbor follows the last "
     "branch only.",
-    "no_id": "a call or result without an id, or with one that the log uses for several calls. Harbor skips it or "
+    "no_id": "an answer, call or result without an id, or with one that the log uses for several. Harbor skips it or "
     "makes an id up.",
     "unanswered": "a call that the log has no result for; Harbor makes the call of its result.",
-    "other_item": "a call or result of a kind that Harbor does not read.",
+    "other_item": "an answer, call or result of a kind that Harbor does not read.",
     "empty_result": "a result without text; Harbor has no observation without a text.",
-    "no_call": "a result whose call is not in the log; Harbor leaves it out.",
+    "no_call": "a result whose call is not in the log; Harbor leaves it out, or takes it for an answer (Copilot).",
     "told_otherwise": "a failure that the log tells by its status, an exit code or in words; Harbor's trajectory has "
     "none or another sign of it.",
     "cache_beside_input": "the log names more tokens read from the cache than input, so input is what is new; Harbor "
@@ -115,7 +115,8 @@ CAUSES = {
     "continued": "a session of Vibe that continues another one counts on from its sums, which Harbor takes as they are, as "
     "it joins the sessions; those of the first count once for us.",
     "total_fell": "a running total that fell, as after a new start; Harbor takes the last total, we take what was used.",
-    "open_step": "a step without an end, as the user stopped it: its text, calls and results; the stream that Harbor converts has finished steps.",
+    "open_step": "texts, calls and results outside of a finished step, as the user stopped it, or a prompt without one; "
+    "the stream that Harbor converts has finished steps.",
     "event_only": "a prompt that is only in an `event_msg` record; Harbor reads response items.",
     "not_printed": "a prompt of Kimi CLI: Harbor converts what the agent prints, which has no prompts.",
     "no_prompts": "a prompt of Junie; Harbor's trajectory of Junie has none.",
@@ -170,13 +171,24 @@ def opencode_records(path):
     if "messages" in records[0] or not (stored / "message").is_dir():
         return records
     messages = []
-    for info in sorted((stored / "message" / path.stem).glob("*.json")):
-        parts = [json.loads(part.read_text()) for part in sorted((stored / "part" / info.stem).glob("*.json"))]
+    session = records[0].get("id", path.stem)
+    for info in sorted((stored / "message" / session).glob("*.json")):
         info = json.loads(info.read_text())
+        parts = list(stored_parts(stored / "part")[info.get("id")])
         if info.get("finish") and not any(part.get("type") == "step-start" for part in parts):
             parts.insert(0, {"type": "step-start"})
         messages.append({"info": info, "parts": parts})
     return [{"messages": messages}]
+
+
+@functools.lru_cache(maxsize=1)
+def stored_parts(folder):
+    """The parts in a store by the message that they or their folder name."""
+    parts = collections.defaultdict(list)
+    for path in sorted(folder.rglob("*.json")):
+        part = json.loads(path.read_text())
+        parts[part.get("messageID") or path.parent.name].append(part)
+    return parts
 
 
 def stored_messages(database, session):
@@ -501,8 +513,11 @@ OTHER_ITEMS |= {"FileChange", "FileChangesBlockUpdatedEvent", "McpBlockUpdatedEv
 # The blocks of Junie that are calls.
 JUNIE_BLOCKS = {f"{name}BlockUpdatedEvent" for name in ("Tool", "Terminal", "Mcp", "ViewFiles", "FileChanges", "TestRun")}
 
-# What Pi makes of `/skill:name arguments`.
-SKILL_PROMPT = re.compile(r'<skill name="(.*?)".*?</skill>\s*(.*)', re.DOTALL)
+# What Pi makes of `/skill:name arguments`, and Hermes of `/name arguments`.
+SKILL_PROMPTS = {
+    "pi": re.compile(r'<skill name="(.*?)".*?</skill>\s*(.*)', re.DOTALL),
+    "hermes": re.compile(r'\[IMPORTANT: The user has invoked the "(.*?)" skill(?:.*skill invocation: (.*))?', re.DOTALL),
+}
 
 # Client commands of Claude Code that ask the model nothing.
 CLIENT_COMMAND = re.compile(r"<command-name>/?(clear|context|exit|quit|model|login|logout|effort|plan|cost|config|resume"
@@ -520,9 +535,11 @@ class Log:
         self.shell, self.progress_calls, self.open_steps, self.open_texts = set(), set(), set(), set()
         self.unprinted, self.left, self.left_calls, self.early_calls = set(), set(), set(), set()
         self.shell_outputs, self.shell_calls, self.failed_steps, self.summaries, self.client_texts = (set() for _ in range(5))
+        self.unread, self.open_prompts = set(), set()
         self.events, self.items = collections.Counter(), collections.Counter()
         self.calls, self.results = collections.Counter(), collections.defaultdict(list)
         self.kinds = collections.defaultdict(set)
+        self.models, self.told = collections.defaultdict(set), collections.defaultdict(set)
         for record in self.records:
             self.read(record)
         reader = {"pi": self.read_branches, "antigravity": self.read_steps, "junie": self.read_blocks}.get(provider)
@@ -583,7 +600,11 @@ class Log:
             self.summaries.update(texts)
         if isinstance(message, dict) and message.get("model") in CLIENT_MODELS:
             self.client_texts.update(texts)
-        if record.get("injected") or self.provider == "devin" and not (record.get("metadata") or {}).get("is_user_input", True):
+        if isinstance(message, dict) and message.get("role") == "assistant" and message.get("id"):
+            self.models[message["id"]].add(message.get("model"))
+            self.told[message["id"]].update(texts)
+        metadata = record.get("metadata") if self.provider == "devin" else None
+        if record.get("injected") or not (metadata or {}).get("is_user_input", True):
             self.marked.update(texts)
         if record.get("is_main") is False:
             self.leave(record)
@@ -604,6 +625,8 @@ class Log:
             self.events.update(set(texts))
         if kind == "response_item" and payload.get("role") == "user":
             self.items.update(set(texts))
+        if kind == "response_item" and payload.get("type") == "agent_message":
+            self.unread.update(texts)
         if isinstance(message, dict) and message.get("type") in ("TurnBegin", "SteerInput"):
             self.unprinted.update(texts)
         if kind == "turn.steer":
@@ -614,8 +637,9 @@ class Log:
             return
         if isinstance(message, dict) and message.get("role") == "bashExecution":
             self.shell.update(texts)
-        for skill, arguments in SKILL_PROMPT.findall("\n".join(strings_of(message)) if self.provider == "pi" else ""):
-            self.commands.add(words(f"skill:{skill}{arguments}"))
+        for text in strings_of(record) if self.provider in SKILL_PROMPTS else ():
+            for skill, arguments in SKILL_PROMPTS[self.provider].findall(text):
+                self.commands.add(words(f"{'skill:' if self.provider == 'pi' else ''}{skill}{arguments}"))
         for text in strings_of(record.get("message")) if kind == "user" else ():
             command = re.search(r"<command-name>(.*?)</command-name>", text)
             arguments = re.search(r"<command-args>(.*?)</command-args>", text, re.DOTALL)
@@ -633,19 +657,36 @@ class Log:
                 self.results[call].append(block)
             if is_call(block):
                 self.calls[call] += 1
-        by_user = False
+        for message in record.get("messages") or [] if self.provider == "gemini" else []:
+            if message.get("type") not in ("user", "gemini"):
+                self.unread.update(map(words, strings_of(message)))
+        by_user, turn = False, set()
         for message in record.get("messages") or [] if self.provider == "opencode" else []:
             parts = message.get("parts") or []
             self.marked.update(words(part.get("text")) for part in parts if part.get("synthetic"))
-            if not any(part.get("type") == "step-finish" for part in parts):
-                self.open_steps.update(part["callID"] for part in parts if part.get("callID"))
-                self.open_texts.update(words(part.get("text")) for part in parts)
+            outside = parts_outside_steps(parts)
+            self.open_steps.update(part.get("callID") for part in outside)
+            self.open_texts.update(words(part.get("text")) for part in outside)
+            if message["info"].get("role") == "user":
+                self.open_prompts.update(turn)
+                turn = {words(part.get("text")) for part in parts}
+            elif len(outside) < len(parts):
+                turn = set()
             if message["info"].get("summary") is True:
                 self.summaries.update(map(words, strings_of(parts)))
             if by_user:
                 self.shell.update(map(words, strings_of([part.get("state") for part in parts])))
             by_user = any(part.get("text") == "The following tool was executed by the user" for part in parts)
             self.shell.add(words(message.get("shell")))
+        self.open_prompts.update(turn)
+
+
+def parts_outside_steps(parts):
+    """The parts of an answer of OpenCode that are not between the start and the end of a step."""
+    kinds = [part.get("type") for part in parts]
+    begin = kinds.index("step-start") if "step-start" in kinds else len(kinds)
+    end = len(kinds) - kinds[::-1].index("step-finish") if "step-finish" in kinds else 0
+    return [part for place, part in enumerate(parts) if not begin <= place < end]
 
 
 def blocks_of(value):
@@ -693,7 +734,9 @@ FAILED = re.compile(
 )
 
 # What Harbor writes into a step without words.
-MADE_UP_TEXT = re.compile(r"Executed |Tool call$|LLM response metadata|\[tool call\]$|\(tool use\)$|\(no assistant text\)$|\(error\) ")
+MADE_UP_TEXT = re.compile(
+    r"Executed |Tool call$|LLM response metadata|\[tool call\]$|\(tool use\)$|\(no assistant text\)$|\(error\) |\[unparsed "
+)
 
 # The models of answers that no model wrote: of Claude Code, and of the gateway of OpenClaw.
 CLIENT_MODELS = {"<synthetic>", "gateway-injected", "delivery-mirror"}
@@ -734,6 +777,8 @@ def cause_of_prompt(side, text, log, other):
         return "no_prompts"
     if start in log.left:
         return "other_branch"
+    if start in log.open_prompts:
+        return "open_step"
     if any(is_same_prompt(prompt, text) for prompt in other):
         return "wrapped"
     if start in log.progress:
@@ -748,13 +793,18 @@ def cause_of_answer(side, text, log, other):
     if any(start in squeezed(answer) or words(answer) in squeezed(text) for answer in other):
         return "joined"
     if side == "harbor":
-        told = (("client_text", log.client_texts), ("summary", log.summaries), ("shell_input", log.shell_outputs))
+        orphans = {words(text) for call, found in log.results.items() if not log.calls[call] for text in strings_of(found)}
+        told = {"client_text": log.client_texts, "summary": log.summaries, "shell_input": log.shell_outputs, "no_call": orphans}
         made_up = "made_up_text" if MADE_UP_TEXT.match(text) else None
-        return next((cause for cause, texts in told if start in texts), made_up)
+        return next((cause for cause, texts in told.items() if start in texts), made_up)
     if start in log.left:
         return "other_branch"
     if start in log.open_texts:
         return "open_step"
+    if start in log.unread:
+        return "other_item"
+    if any(start in log.told[response] for response, models in log.models.items() if len(models) > 1):
+        return "no_id"
     return "subagent_progress" if start in log.progress else None
 
 
