@@ -9,7 +9,7 @@ LOGS      a folder with one folder of logs per provider: LOGS/claude, LOGS/codex
 
 Both read the same logs: ccusage out of a temporary tree in the layout it expects. Prints every
 difference, and at the end what was compared and what was not; exit code 1 when a difference is not
-explained, 2 when nothing could be compared.
+explained or ccusage knows an agent that this script does not, 2 when nothing could be compared.
 
 `--prove` shows that the reasons explain exact amounts: it changes one count in a copy of the logs, of
 which `sessions` reads the copy alone, and expects a difference that is not explained.
@@ -29,6 +29,7 @@ import os
 import pathlib
 import re
 import shutil
+import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -65,6 +66,22 @@ def day_of(timestamp):
 def logs_of(folder, *endings):
     files = (pathlib.Path(dir) / name for dir, _, names in os.walk(folder) for name in names)
     return sorted(path for path in files if path.name.endswith(endings))
+
+
+def day_of_seconds(seconds):
+    return datetime.datetime.fromtimestamp(seconds, datetime.timezone.utc).strftime("%Y-%m-%d")
+
+
+def rows_of(database, query):
+    """The rows of a query to a database that is not changed; none if it lacks the table."""
+    connection = sqlite3.connect(f"file:{database}?mode=ro", uri=True)
+    connection.row_factory = sqlite3.Row
+    try:
+        return list(connection.execute(query))
+    except sqlite3.OperationalError:
+        return []
+    finally:
+        connection.close()
 
 
 def json_or_none(text):
@@ -114,8 +131,104 @@ def tree_of_openclaw(logs, tree):
         shutil.copytree(folder, target, ignore=lambda _, names: [name for name in names if ".jsonl" not in name])
 
 
+def tree_of_databases(inside):
+    """Every database at its name in the folder `inside`."""
+
+    def build(logs, tree):
+        (tree / inside).mkdir(parents=True, exist_ok=True)
+        for path in logs_of(logs, ".db", ".sqlite"):
+            shutil.copyfile(path, tree / inside / path.name)
+
+    return build
+
+
+def tree_of_zcode(logs, tree):
+    """ZCode repeats the counts of messages in the rows of `model_usage`, which are all that ccusage reads."""
+    tree_of_databases("cli/db")(logs, tree)
+    names = "id, session_id, started_at, model_id, provider_id, status, input_tokens, output_tokens, reasoning_tokens, "
+    names += "cache_creation_input_tokens, cache_read_input_tokens, computed_total_tokens"
+    for path in logs_of(tree, ".sqlite"):
+        with sqlite3.connect(path) as connection:
+            connection.execute("DROP TABLE model_usage")
+            connection.execute(f"CREATE TABLE model_usage ({names})")
+            for id, session, info, tokens in zcode_messages(path):
+                place = (id, session, info["time"]["created"], info["modelID"], info["providerID"], "completed")
+                read_in, out, cache = tokens["input"], tokens["output"], tokens["cache"]
+                row = (*place, read_in, out, 0, cache["write"], cache["read"], read_in + out)
+                connection.execute(f"INSERT INTO model_usage VALUES ({', '.join('?' * len(row))})", row)
+
+
+def zcode_messages(path):
+    for row in rows_of(path, "SELECT id, session_id, data FROM message"):
+        info = json.loads(row["data"])
+        if isinstance(info.get("tokens"), dict):
+            yield row["id"], row["session_id"], info, info["tokens"]
+
+
+def kilo_of_opencode(logs, folder):
+    """Kilo's database is that of OpenCode 1 under another name."""
+    for number, path in enumerate(logs_of(logs, ".db")):
+        target = folder / str(number) / "kilo.db"
+        target.parent.mkdir(parents=True)
+        shutil.copyfile(path, target)
+        with sqlite3.connect(target) as connection:
+            for table in ("session_v2", "session_message"):
+                connection.execute(f"DROP TABLE IF EXISTS {table}")
+
+
+def grok_with_counts(logs, folder):
+    """Grok's logs with an `updates.jsonl` next to each, which holds the counts of its turns."""
+    if logs.is_dir():
+        shutil.copytree(logs, folder)
+    for number, path in enumerate(logs_of(folder, "chat_history.jsonl")):
+        updates = []
+        for turn, _ in enumerate(path.read_bytes().split(b"\n")[:5]):
+            counts = {"inputTokens": 1000 + turn, "outputTokens": 90 + number, "cachedReadTokens": 400, "reasoningTokens": 7}
+            usage = dict(counts, modelUsage={"grok-4.5": counts})
+            params = {"sessionId": path.parent.name, "_meta": {"eventId": f"{number}-{turn}"}}
+            params["update"] = {"sessionUpdate": "turn_completed", "usage": usage}
+            updates.append(json.dumps({"timestamp": MADE_AT + turn, "params": params}, separators=(",", ":")))
+        path.with_name("updates.jsonl").write_text("\n".join(updates) + "\n")
+
+
+def tree_of_grok(logs, tree):
+    for n, path in enumerate(logs_of(logs, "updates.jsonl")):
+        shutil.copytree(path.parent, tree / "sessions" / "project" / str(n))
+
+
+def hermes_database(_logs, folder):
+    """A database of Hermes, in the schema of its source: a session with requests of its own and one for its title."""
+    folder.mkdir(parents=True)
+    with sqlite3.connect(folder / "state.db") as connection:
+        connection.executescript(HERMES_TABLES)
+        session = ("s1", "cli", "claude-sonnet-4-6", MADE_AT, 900, 90, 3000, 200, 20, 4)
+        connection.execute("INSERT INTO sessions VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL, NULL, NULL)", session)
+        for number, (role, text) in enumerate([("user", "Look"), ("assistant", "I look."), ("user", "And?"), ("assistant", "Done.")]):
+            message = ("s1", role, text, MADE_AT + number)
+            connection.execute("INSERT INTO messages (session_id, role, content, timestamp) VALUES (?, ?, ?, ?)", message)
+        usage = [("s1", "claude-sonnet-4-6", "", 900, 90, 3000, 200, 20), ("s1", "claude-haiku-4-5", "title", 300, 9, 0, 0, 0)]
+        for row in usage:
+            row = (*row, MADE_AT + 1, MADE_AT + 2)
+            connection.execute(f"INSERT INTO session_model_usage VALUES ({', '.join('?' * len(row))})", row)
+
+
+# When the logs that this script makes were written, in seconds.
+MADE_AT = 1793000000
+
+HERMES_TABLES = """
+CREATE TABLE sessions (id TEXT PRIMARY KEY, source TEXT, model TEXT, started_at REAL, input_tokens INTEGER,
+    output_tokens INTEGER, cache_read_tokens INTEGER, cache_write_tokens INTEGER, reasoning_tokens INTEGER,
+    message_count INTEGER, billing_provider TEXT, estimated_cost_usd REAL, actual_cost_usd REAL);
+CREATE TABLE messages (id INTEGER PRIMARY KEY, session_id TEXT, role TEXT, content TEXT, timestamp REAL);
+CREATE TABLE session_model_usage (session_id TEXT, model TEXT, task TEXT, input_tokens INTEGER,
+    output_tokens INTEGER, cache_read_tokens INTEGER, cache_write_tokens INTEGER, reasoning_tokens INTEGER,
+    first_seen REAL, last_seen REAL);
+"""
+
+
 def tree_of_opencode(logs, tree):
     """OpenCode's store has a file for every message; an exported session holds them in one."""
+    tree_of_databases("")(logs, tree)
     for path in logs_of(logs, ".json"):
         document = json_or_none(path.read_text(errors="replace"))
         messages = document.get("messages") if isinstance(document, dict) else None
@@ -149,18 +262,29 @@ PROVIDERS = {
     "amp": Provider("AMP_DATA_DIR", "", tree_of_threads),
     "droid": Provider("DROID_SESSIONS_DIR", "sessions", tree_of_links("sessions"), undated=True),
     "openclaw": Provider("OPENCLAW_DIR", "", tree_of_openclaw),
+    "goose": Provider("GOOSE_PATH_ROOT", "", tree_of_databases("data/sessions")),
+    "kilo": Provider("KILO_DATA_DIR", "", tree_of_databases(""), True),
+    "zcode": Provider("ZCODE_HOME", "", tree_of_zcode),
+    "grok": Provider("GROK_HOME", "", tree_of_grok),
+    "hermes": Provider("HERMES_HOME", "", tree_of_databases("")),
 }
 
-# Providers that both know, but by different files.
+# Providers whose logs are made if there are none with counts: the ending of such logs, and of whose logs and how.
+MADE_OF = {
+    "kilo": ("kilo.db", "opencode", kilo_of_opencode),
+    "grok": ("updates.jsonl", "grok", grok_with_counts),
+    "hermes": ("state.db", "hermes", hermes_database),
+}
+
+# Agents of ccusage that are not compared, and why. One that is neither here nor above is a failure.
 OTHER_FILES = {
+    "codebuff": "`sessions` does not read its logs",
     "antigravity": "ccusage reads conversations/*.db, `sessions` the transcripts, which hold no tokens",
-    "grok": "the logs have no updates.jsonl, in which both find the tokens",
-    "hermes": "the logs have no state.db, in which both find the tokens",
 }
 
 
 # What ccusage calls a model where the log names none (with Codex it says so itself).
-GUESSED = {"kimi": "kimi-for-coding"}
+GUESSED = {"kimi": "kimi-for-coding", "qwen": "unknown"}
 
 # What ccusage has before the name of a model: its own mark, and with Kimi Code the name that a person's
 # settings give the model. `llm.request` records tell the name under which it was asked (`model` beside
@@ -186,6 +310,11 @@ def ours(binary, logs, store, apart):
         read_in, out, read, write, reasoning = (int(count or 0) for count in tokens)
         counts[day, model] = plus(counts[day, model], (read_in, out - reasoning * apart, read, write))
     return counts
+
+
+def agents_of(binary):
+    """The agents that ccusage has a command for."""
+    return re.findall(r"^  (\w+) +Show .* usage commands$", run([binary, "--help"]), re.MULTILINE)
 
 
 def theirs(binary, name, report, tree):
@@ -231,6 +360,28 @@ RULES = {
     "them up, as much as it counts in them alone; once is right.",
     "early": "requests of subagents whose first counts stand in a record of the parent, written while the response "
     "began. ccusage takes the first one in `daily` alone; what the subagent's own log says at the end is right.",
+    "told_again": "a `StatusUpdate` of Kimi CLI that repeats the counts of a request (same message_id). ccusage adds it "
+    "up; once is right.",
+    "subagents": "requests of Kimi CLI's subagents, which are in `SubagentEvent` records of the parent's log. ccusage does "
+    "not read those; they are real, so counting them is right.",
+    "run_sums": "sums of a Copilot version whose `session.shutdown` counts one run: they fell since the last shutdown, or "
+    "are what the messages of the run name. ccusage takes them for sums of the session and counts their growth.",
+    "summaries": "requests of Pi for a summary, with their usage in `compaction` and `branch_summary` records; ccusage "
+    "reads messages only. Counting them is right.",
+    "openai_cache": "input of OpenAI's models, which Amp names `cacheCreationInputTokens` although these models charge "
+    "nothing for writing to the cache. ccusage takes the name; plain input is right.",
+    "thoughts_apart": "tokens of reasoning in Qwen Code that the total shows to be apart from the output; they are charged "
+    "as output, and ccusage drops them.",
+    "cache_inside": "ccusage reads the sums of Goose's sessions, whose input includes the cache; the rows of `usage_ledger` "
+    "tell them apart.",
+    "other_model": "a row of Goose's `usage_ledger` of another model or day than the session, as whose ccusage counts it.",
+    "not_in_sums": "a compression in Goose's `usage_ledger` that the sums of the session do not include. ccusage reads the "
+    "sums only; it was a request, so counting it is right.",
+    "older_files": "sessions of Goose in files from before its database, which ccusage does not read.",
+    "tasks": "requests of Hermes for titles and the like, which are only in `session_model_usage`; ccusage reads the sums "
+    "of sessions, which do not include them. Counting them is right.",
+    "other_agent": "responses of Claude Code, Codex or Gemini CLI that ZCode ran: these have logs of their own, so counting "
+    "them there, and once, is right.",
     "compaction": "the request that wrote a summary: Kimi's `usage.record` with usageScope session, after an "
     "`llm.request` of the kind compaction. ccusage takes it for a running total and drops it. It is a request of its "
     "own, so counting it is right.",
@@ -352,6 +503,7 @@ def gemini_reasons(logs, _report):
 
 def qwen_own_requests(logs):
     """Requests that telemetry reports and no response has: those whose counts no record repeats."""
+    seen = set()
     for path in logs_of(logs, ".jsonl"):
         reported, answered = [], collections.Counter()
         for number, line in enumerate(path.read_bytes().split(b"\n"), 1):
@@ -365,28 +517,41 @@ def qwen_own_requests(logs):
             if not isinstance(event, dict) or event.get("event.name") != "qwen-code.api_response":
                 continue
             if not event.get("subagent_name") and day_of(record.get("timestamp")):
-                reported.append((number, record["timestamp"], event))
-        for number, time, event in reported:
+                reported.append((number, record, event))
+        for number, record, event in reported:
             read_in, out = event.get("input_token_count") or 0, event.get("output_token_count") or 0
             if answered[read_in, out]:
                 answered[read_in, out] -= 1
                 continue
+            if record.get("uuid") in seen:
+                continue
+            seen.add(record.get("uuid"))
             cached = event.get("cached_content_token_count") or 0
             counts = minus(ZERO, (max(read_in - cached, 0), out, cached, 0))
             where = f"{path.relative_to(logs.parent)}:{number}"
-            yield Reason("own_requests", day_of(time), event.get("model"), counts, where)
+            yield Reason("own_requests", day_of(record["timestamp"]), event.get("model"), counts, where)
 
 
 def qwen_reasons(logs, _report):
     yield from qwen_own_requests(logs)
+    seen = set()
     for path in logs_of(logs, ".jsonl"):
         for number, line in enumerate(path.read_bytes().split(b"\n"), 1):
-            record = json_or_none(line) if b"cachedContentTokenCount" in line else None
+            record = json_or_none(line) if b"usageMetadata" in line else None
             usage = record.get("usageMetadata") if isinstance(record, dict) else None
-            if isinstance(usage, dict) and day_of(record.get("timestamp")):
-                counts = (usage.get("cachedContentTokenCount") or 0, 0, 0, 0)
-                where = f"{path.relative_to(logs.parent)}:{number}"
-                yield Reason("cached_twice", day_of(record["timestamp"]), record.get("model"), counts, where)
+            if not isinstance(usage, dict) or not day_of(record.get("timestamp")):
+                continue
+            names = ("promptTokenCount", "candidatesTokenCount", "cachedContentTokenCount", "thoughtsTokenCount")
+            read_in, out, cached, thoughts = (usage.get(name) or 0 for name in names)
+            place = day_of(record["timestamp"]), record.get("model")
+            where = f"{path.relative_to(logs.parent)}:{number}"
+            if record.get("uuid") and (record["uuid"], number) in seen:
+                yield Reason("copies", *place, (read_in, out, cached, 0), where)
+                continue
+            seen.add((record.get("uuid"), number))
+            yield Reason("cached_twice", *place, (cached, 0, 0, 0), where)
+            if thoughts and usage.get("totalTokenCount") == read_in + out + thoughts:
+                yield Reason("thoughts_apart", *place, (0, -thoughts, 0, 0), where)
 
 
 # The records of Copilot that name the model of what follows, and the field with the name.
@@ -401,6 +566,7 @@ COPILOT_MODELS = {
 
 
 def copilot_reasons(logs, _report):
+    yield from copilot_run_sums(logs)
     for path in logs_of(logs, ".jsonl"):
         calls, model = {}, None
         for number, line in enumerate(path.read_bytes().split(b"\n"), 1):
@@ -424,25 +590,91 @@ def copilot_reasons(logs, _report):
             yield Reason("no_shutdown", day_of(time), data.get("model") or named or model, counts, where)
 
 
+def copilot_sums(data):
+    """The sums of a shutdown by model."""
+    sums = {}
+    for model, metrics in (data.get("modelMetrics") or {}).items():
+        usage = (metrics.get("usage") if isinstance(metrics, dict) else None) or {}
+        names = ("inputTokens", "outputTokens", "cacheReadTokens", "cacheWriteTokens")
+        read_in, out, read, written = (usage.get(name) or 0 for name in names)
+        sums[model] = (read_in - read - written, out, read, written)
+    return sums
+
+
+def copilot_run_sums(logs):
+    """The sums of single runs, where ccusage counts how much they exceed those of the last run."""
+    for path in logs_of(logs, ".jsonl"):
+        responses, before = {}, {}
+        for number, line in enumerate(path.read_bytes().split(b"\n"), 1):
+            record = json_or_none(line)
+            data = record.get("data") if isinstance(record, dict) else None
+            if not isinstance(data, dict):
+                continue
+            if record.get("type") == "assistant.message":
+                responses[data.get("apiCallId") or number] = data.get("outputTokens") or 0
+            if record.get("type") != "session.shutdown":
+                continue
+            sums = copilot_sums(data)
+            growth = {model: minus(counts, before.get(model, ZERO)) for model, counts in sums.items()}
+            is_total = before.keys() <= sums.keys() and all(min(counts) >= 0 for counts in growth.values())
+            is_total &= sum(counts[1] for counts in growth.values()) >= sum(responses.values())
+            for model in before.keys() & sums.keys() if not is_total else ():
+                counted = tuple(max(count, 0) for count in growth[model])
+                where = f"{path.relative_to(logs.parent)}:{number}"
+                yield Reason("run_sums", day_of(record.get("timestamp")), model, minus(counted, sums[model]), where)
+            responses, before = {}, sums
+
+
 def pi_reasons(logs, _report):
     seen = set()
     for path in logs_of(logs, ".jsonl"):
+        model = None
         for number, line in enumerate(path.read_bytes().split(b"\n"), 1):
             record = json_or_none(line) if b'"usage"' in line else None
-            message = record.get("message") if isinstance(record, dict) else None
+            record = record if isinstance(record, dict) else {}
+            is_summary = record.get("type") in ("compaction", "branch_summary")
+            message = record if is_summary else record.get("message")
             usage = message.get("usage") if isinstance(message, dict) else None
             if not isinstance(usage, dict) or not record.get("id") or not day_of(record.get("timestamp")):
                 continue
             key = record["id"], record["timestamp"]
-            if key in seen:
-                counts = tuple(usage.get(name) or 0 for name in ("input", "output", "cacheRead", "cacheWrite"))
-                where = f"{path.relative_to(logs.parent)}:{number}"
-                yield Reason("copies", day_of(record["timestamp"]), message.get("model"), counts, where)
+            model = message.get("model") or model
+            counts = tuple(usage.get(name) or 0 for name in ("input", "output", "cacheRead", "cacheWrite"))
+            where = f"{path.relative_to(logs.parent)}:{number}"
+            if is_summary and key not in seen:
+                yield Reason("summaries", day_of(record["timestamp"]), model, minus(ZERO, counts), where)
+            elif key in seen and not is_summary:
+                yield Reason("copies", day_of(record["timestamp"]), model, counts, where)
             seen.add(key)
+
+
+def kimi_cli_reasons(path, where):
+    """Requests of subagents, and those whose counts are told again."""
+    seen = set()
+    for number, line in enumerate(path.read_bytes().split(b"\n"), 1):
+        record = json_or_none(line) if b"StatusUpdate" in line else None
+        message = record.get("message") if isinstance(record, dict) else None
+        if not isinstance(message, dict):
+            continue
+        is_subagent = message.get("type") == "SubagentEvent"
+        payload = message.get("payload") or {}
+        payload = (payload.get("event") or {}).get("payload") or {} if is_subagent else payload
+        usage, request = payload.get("token_usage"), payload.get("message_id")
+        if not isinstance(usage, dict) or not request:
+            continue
+        names = ("input_other", "output", "input_cache_read", "input_cache_creation")
+        counts = tuple(usage.get(name) or 0 for name in names)
+        day = day_of_seconds(record.get("timestamp") or 0)
+        if is_subagent and request not in seen:
+            yield Reason("subagents", day, None, minus(ZERO, counts), f"{where}:{number}")
+        elif request in seen and not is_subagent:
+            yield Reason("told_again", day, None, counts, f"{where}:{number}")
+        seen.add(request)
 
 
 def kimi_reasons(logs, _report):
     for path in logs_of(logs, ".jsonl"):
+        yield from kimi_cli_reasons(path, path.relative_to(logs.parent))
         model = None
         for number, line in enumerate(path.read_bytes().split(b"\n"), 1):
             record = json_or_none(line) if b'"type"' in line else None
@@ -453,11 +685,11 @@ def kimi_reasons(logs, _report):
             is_session = record.get("type") == "usage.record" and record.get("usageScope") == "session"
             if not is_session or not model or not isinstance(usage, dict):
                 continue
-            time = datetime.datetime.fromtimestamp((record.get("time") or 0) / 1000, datetime.timezone.utc)
+            day = day_of_seconds((record.get("time") or 0) / 1000)
             names = ("inputOther", "output", "inputCacheRead", "inputCacheCreation")
             counts = minus(ZERO, [usage.get(name) or 0 for name in names])
             where = f"{path.relative_to(logs.parent)}:{number}"
-            yield Reason("compaction", time.strftime("%Y-%m-%d"), model, counts, where)
+            yield Reason("compaction", day, model, counts, where)
             model = None
 
 
@@ -476,7 +708,7 @@ def opencode_reasons(logs, _report):
             cache, reasoning = tokens.get("cache") or {}, tokens.get("reasoning") or 0
             parts = (tokens.get("input"), tokens.get("output"), cache.get("read"), cache.get("write"))
             if reasoning and tokens.get("total") == sum(part or 0 for part in parts):
-                day = datetime.datetime.fromtimestamp(created / 1000, datetime.timezone.utc).strftime("%Y-%m-%d")
+                day = day_of_seconds(created / 1000)
                 where = f"{path.relative_to(logs.parent)}: message {info.get('id')}"
                 yield Reason("reasoning_inside", day, info.get("modelID"), (0, reasoning, 0, 0), where)
 
@@ -496,6 +728,65 @@ def droid_reasons(logs, _report):
                 yield Reason("exec", None, model, counts, where)
 
 
+def amp_reasons(logs, _report):
+    for path in logs_of(logs, ".json"):
+        document = json_or_none(path.read_text(errors="replace"))
+        for message in (document.get("messages") or []) if isinstance(document, dict) else []:
+            usage = message.get("usage") or {}
+            written, day = usage.get("cacheCreationInputTokens") or 0, day_of(usage.get("timestamp"))
+            if written and day and not usage.get("inputTokens"):
+                where = f"{path.relative_to(logs.parent)}: message {message.get('messageId')}"
+                yield Reason("openai_cache", day, usage.get("model"), (-written, 0, 0, written), where)
+
+
+def goose_reasons(logs, _report):
+    for path in logs_of(logs, ".db"):
+        ledger = collections.defaultdict(list)
+        for row in rows_of(path, "SELECT * FROM usage_ledger"):
+            ledger[row["session_id"]].append(row)
+        for session in rows_of(path, "SELECT * FROM sessions"):
+            rows = ledger[session["id"]]
+            missing = (session["accumulated_total_tokens"] or 0) - sum(row["total_tokens"] for row in rows)
+            compressions = [row for row in rows if row["is_compaction"]]
+            is_beside = missing < 0 and missing == -sum(row["total_tokens"] for row in compressions)
+            place = session["created_at"][:10], json.loads(session["model_config_json"] or "{}").get("model_name")
+            for row in rows:
+                where = f"{path.relative_to(logs.parent)}: ledger {row['id']}"
+                own_place = day_of_seconds(row["created_timestamp"]), row["model"]
+                counts = (row["input_tokens"], row["output_tokens"], 0, 0)
+                read, written = row["cache_read_tokens"] or 0, row["cache_write_tokens"] or 0
+                yield Reason("cache_inside", *own_place, (read + written, 0, -read, -written), where)
+                if is_beside and row["is_compaction"]:
+                    yield Reason("not_in_sums", *own_place, minus(ZERO, counts), where)
+                elif own_place != place:
+                    yield Reason("other_model", *own_place, minus(ZERO, counts), where)
+                    yield Reason("other_model", *place, counts, where)
+    for path in logs_of(logs, ".jsonl"):
+        header, *messages = map(json_or_none, path.read_text(errors="replace").splitlines())
+        counts = (header.get("accumulated_input_tokens") or 0, header.get("accumulated_output_tokens") or 0, 0, 0)
+        day = day_of_seconds(messages[0]["created"]) if messages else None
+        yield Reason("older_files", day, None, minus(ZERO, counts), str(path.relative_to(logs.parent)))
+
+
+def hermes_reasons(logs, _report):
+    for path in logs_of(logs, ".db"):
+        for row in rows_of(path, "SELECT * FROM session_model_usage WHERE task <> ''"):
+            names = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens")
+            where = f"{path.relative_to(logs.parent)}: {row['task']} of {row['session_id']}"
+            yield Reason("tasks", day_of_seconds(row["first_seen"]), row["model"], minus(ZERO, [row[name] for name in names]), where)
+
+
+def zcode_reasons(logs, _report):
+    for path in logs_of(logs, ".sqlite"):
+        for id, _, info, tokens in zcode_messages(path):
+            if info["providerID"] in ("anthropic", "openai", "google"):
+                read, written = tokens["cache"]["read"], tokens["cache"]["write"]
+                counts = (tokens["input"] - read - written, tokens["output"], read, written)
+                day = day_of_seconds(info["time"]["created"] / 1000)
+                where = f"{path.relative_to(logs.parent)}: message {id}"
+                yield Reason("other_agent", day, info["modelID"], counts, where)
+
+
 REASONS = {
     "claude": claude_reasons,
     "gemini": gemini_reasons,
@@ -506,6 +797,10 @@ REASONS = {
     "openclaw": pi_reasons,
     "pi": pi_reasons,
     "droid": droid_reasons,
+    "amp": amp_reasons,
+    "goose": goose_reasons,
+    "zcode": zcode_reasons,
+    "hermes": hermes_reasons,
 }
 
 
@@ -552,9 +847,24 @@ def changed_logs(logs, folder):
         for found in itertools.islice(COUNT.finditer(text), 20):
             shutil.rmtree(folder, ignore_errors=True)
             shutil.copytree(logs, folder)
-            more = found[1] + str(int(found[2]) + 1).encode()
-            (folder / path.relative_to(logs)).write_bytes(text[: found.start()] + more + text[found.end() :])
+            changed = text[: found.start()] + one_more(found) + text[found.end() :]
+            (folder / path.relative_to(logs)).write_bytes(changed)
             yield f"{path.relative_to(logs.parent)}: {found[0].decode()}"
+    for path in logs_of(logs, ".db", ".sqlite"):
+        columns = [(table, "output_tokens") for table in ("usage_ledger", "sessions")]
+        for table, column in [*columns, ("message", "data"), ("part", "data")]:
+            for row in rows_of(path, f"SELECT rowid AS place, {column} AS value FROM {table}"):
+                shutil.rmtree(folder, ignore_errors=True)
+                shutil.copytree(logs, folder)
+                is_count = column == "output_tokens"
+                more = (row["value"] or 0) + 1 if is_count else COUNT.sub(one_more, row["value"].encode(), 1).decode()
+                with sqlite3.connect(folder / path.relative_to(logs)) as connection:
+                    connection.execute(f"UPDATE {table} SET {column} = ? WHERE rowid = ?", (more, row["place"]))
+                yield f"{path.relative_to(logs.parent)}: {table} {row['place']}"
+
+
+def one_more(found):
+    return found[1] + str(int(found[2]) + 1).encode()
 
 
 def lines_of_table(table, name):
@@ -642,10 +952,15 @@ def main():
     parser.add_argument("-v", "--verbose", action="store_true", help="print explained rows too")
     options = parser.parse_args()
     table = tomllib.loads(pathlib.Path(__file__).with_suffix(".toml").read_text())
-    unexplained, used, compared, absent, found_changes = 0, set(), [], [], set()
+    unexplained, used, compared, absent, made, found_changes = 0, set(), [], [], [], set()
     with tempfile.TemporaryDirectory(prefix="compare-ccusage-") as scratch:
         for name in options.provider or PROVIDERS:
             logs = options.logs / name
+            ending, other, make = MADE_OF.get(name, ("", name, None))
+            if make and not logs_of(logs, ending):
+                logs = pathlib.Path(scratch) / "made" / name
+                make(options.logs / other, logs)
+                made += [name] if logs.is_dir() else []
             if not logs.is_dir():
                 absent.append(name)
                 continue
@@ -677,10 +992,15 @@ def main():
     print(f"\nCompared, by day and model: {', '.join(name for name in compared if name not in whole) or 'nothing'}.")
     if whole:
         print(f"Compared by model, as ccusage takes the day on which a file was written: {', '.join(whole)}.")
+    if made:
+        print(f"Compared on logs that this script made, as there are none with counts: {', '.join(made)}.")
     if absent:
         print(f"Not compared, as there is no folder of them: {', '.join(absent)}.")
     for name, why in OTHER_FILES.items():
         print(f"Not comparable: {name}: {why}.")
+    for name in sorted(set(agents_of(options.ccusage.resolve())) - {*PROVIDERS, *OTHER_FILES}):
+        print(f"UNEXPLAINED: ccusage reads {name}, which is neither compared nor in `OTHER_FILES`.")
+        unexplained += 1
     if options.prove:
         missed = [name for name in compared if name not in found_changes]
         print(f"Not noticed: {', '.join(missed) or 'nothing'}.")

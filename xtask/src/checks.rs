@@ -138,8 +138,8 @@ const CHECKS: &[Check] = &[
         needs: Requirement::Logs,
         run: |setup| setup.run_script("check_stats.py", &[&setup.log_folder()]),
     },
-    Check { name: "ccusage", needs: Requirement::Logs, run: compare_ccusage },
-    Check { name: "harbor", needs: Requirement::Logs, run: compare_harbor },
+    Check { name: "ccusage", needs: Requirement::Nothing, run: compare_ccusage },
+    Check { name: "harbor", needs: Requirement::Nothing, run: compare_harbor },
     Check {
         name: "metadata",
         needs: Requirement::Logs,
@@ -199,6 +199,14 @@ impl CheckSetup<'_> {
     fn log_folder(&self) -> String {
         let logs = self.logs.clone().unwrap_or_else(|| self.root.join("sample-sessions"));
         logs.to_string_lossy().into_owned()
+    }
+
+    /// Returns the folders of logs that other programs read too: the sample sessions, and real
+    /// logs if there are any.
+    fn compared_folders(&self) -> Vec<String> {
+        let samples = self.root.join("sample-sessions");
+        let folders = std::iter::once(&samples).chain(&self.logs);
+        folders.map(|folder| folder.to_string_lossy().into_owned()).collect()
     }
 
     /// Runs a program in the workspace's root.
@@ -362,7 +370,10 @@ fn compare_ccusage(setup: &CheckSetup<'_>) -> Result<()> {
     let ccusage = format!("{PACKAGES}/node_modules/@ccusage/ccusage-linux-x64/bin/ccusage");
     // The package does not mark the file as executable.
     setup.run_program("chmod", &["+x", &ccusage])?;
-    setup.run_script("compare_ccusage.py", &[&ccusage, &setup.log_folder()])
+    for logs in setup.compared_folders() {
+        setup.run_script("compare_ccusage.py", &[&ccusage, &logs])?;
+    }
+    Ok(())
 }
 
 fn compare_harbor(setup: &CheckSetup<'_>) -> Result<()> {
@@ -377,9 +388,10 @@ fn compare_harbor(setup: &CheckSetup<'_>) -> Result<()> {
     let program = Cargo::new(setup.root, setup.bundled)?.build_program(false)?;
     let program = program.to_string_lossy();
     let python = venv.program("python");
-    let logs = setup.log_folder();
-    for script in ["tests/compare_harbor.py", "tests/check_atif.py"] {
-        setup.run_program(&python, &[script, &*program, &logs])?;
+    for logs in setup.compared_folders() {
+        for script in ["tests/compare_harbor.py", "tests/check_atif.py"] {
+            setup.run_program(&python, &[script, &*program, &logs])?;
+        }
     }
     Ok(())
 }

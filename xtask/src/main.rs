@@ -110,7 +110,7 @@ NAME is one of spelling, licences, export, analysts, report, web, app, bucket, w
 platforms, windows, arm, packages, plugins, agents, stats, ccusage, harbor and metadata; without one all
 run. Needs Python 3.11 or newer (harbor: 3.12) with venv, npm, and the registries of both; what else a
 check needs, it says. Packages go into target/checks. SESSIONS_REAL_LOGS=<dir> gives the logs; without it exports and
-reports are made of the sample sessions, and the sums are not compared.",
+reports are made of the sample sessions, ccusage and harbor compare those only, and stats and metadata do not run.",
         run: checks::run,
     },
     XtaskCommand {
