@@ -8,8 +8,7 @@ use schemas::problem::{Problem, ProblemKind};
 use schemas::session::{SessionRow, SourceRow, SourceStatus};
 
 use super::compare::is_unrecognised;
-use super::planned_log::Known;
-use super::run_plan::Plan;
+use super::planned_log::{Known, Plan};
 use crate::discover::{Discovery, find_obstacle, is_below_root};
 use crate::source::candidate::LogCandidate;
 

@@ -7,9 +7,8 @@ use schemas::session::{SourceRow, SourceStatus};
 use super::compare::{
     RulesInForce, classify_change, is_unchanged, is_unrecognised, last_change_us,
 };
-use super::planned_log::{Known, LogChange, PlannedLog};
+use super::planned_log::{Known, LogChange, Plan, PlannedLog};
 use super::relatives::recorded_claim;
-use super::run_plan::Plan;
 use crate::provider::format::SessionClaim;
 use crate::source::candidate::LogCandidate;
 

@@ -12,7 +12,6 @@ mod original_order;
 pub(crate) mod planned_log;
 mod record_keys;
 pub(crate) mod relatives;
-mod run_plan;
 
 use std::cmp::Reverse;
 use std::collections::HashSet;
@@ -34,9 +33,8 @@ pub(crate) use self::ids::is_id_of;
 pub use self::ids::safe_session_id;
 use self::known_log::{has_all_rows, plan_known_log, plan_unrecognised_log};
 use self::lineage::{group_into_units, link_logs};
-pub use self::planned_log::{Known, LogChange, PlannedLog};
+pub use self::planned_log::{Known, LogChange, Plan, PlannedLog};
 use self::relatives::{MovedLogs, NewLogs, plan_gone_log, recorded_claim, schedule_rereads};
-pub use self::run_plan::Plan;
 use crate::discover::Discovery;
 use crate::discover::presence::{find_candidate, is_gone};
 use crate::discover::sniff::{ClaimedLog, Sniffed, SniffedFiles, sniff_all};

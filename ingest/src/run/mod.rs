@@ -14,7 +14,6 @@ mod recount;
 pub mod remask;
 pub mod report;
 mod target;
-mod unknown_usage;
 mod worker;
 
 use std::collections::{HashMap, HashSet};

@@ -22,6 +22,15 @@ const MAX_DRIFT_NAME_CHARS: usize = 80;
 /// is counted without a name, and so without a price.
 const MAX_MODELS: usize = 4096;
 
+/// A part of a record that its decoder does not know.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum UnknownItem {
+    /// A field of this name.
+    Field(String),
+    /// A record, or an item in it, of this type.
+    Record(String),
+}
+
 /// Counts by name.
 pub(crate) type NameCounts = BTreeMap<String, u64>;
 

@@ -27,12 +27,12 @@ mod session;
 mod state;
 pub(crate) mod tool_kind;
 pub(crate) mod tree;
-mod unknown;
 
 pub use self::decoded_event::{DecodedEvent, ModeWords, RecordAt, parse_micros};
 pub use self::events::Stream;
 pub(crate) use self::forgotten::ForgottenInLog;
 pub(crate) use self::found_secrets::FoundSecret;
+pub(crate) use self::ledger::UnknownItem;
 pub(crate) use self::messages::{DocumentMessages, DroppedMessages};
 pub(crate) use self::recent::{RecentIds, push_bounded};
 pub use self::record_aliases::RecordAliases;
@@ -43,4 +43,3 @@ pub use self::repository::{find_origin, normalize_address};
 pub use self::session::TitleFrom;
 pub(crate) use self::session::is_title_of;
 pub use self::state::StreamState;
-pub(crate) use self::unknown::UnknownItem;

@@ -5,11 +5,10 @@ use std::collections::HashMap;
 
 use schemas::EventType;
 use simd_json::prelude::*;
-use xxhash_rust::xxh3::xxh3_64;
 
 use crate::provider::format::RecordOutcome;
 use crate::provider::shared::arguments::Arguments;
-use crate::provider::shared::identity::begin_uuid_record;
+use crate::provider::shared::identity::{begin_uuid_record, hash_id};
 use crate::provider::shared::{chat, drift};
 use crate::stream::tree::ROOT;
 use crate::stream::{DecodedEvent, RecordAt, Stream};
@@ -62,11 +61,6 @@ pub(super) struct ChatGptDecoder {
     parser: Parser,
 }
 
-/// Returns the id of a node in the tree.
-pub(super) fn entry_id(id: &str) -> u64 {
-    xxh3_64(id.as_bytes()) | 1
-}
-
 impl ChatGptDecoder {
     /// Returns the node that was decoded last.
     pub(super) fn last_entry(&self) -> Option<u64> {
@@ -85,8 +79,8 @@ impl ChatGptDecoder {
         let time = message.and_then(|message| message.field("create_time"));
         let time = time.and_then(chat::parse_time);
         begin_uuid_record(id, raw, at, time, out);
-        let entry = entry_id(node.text("id").unwrap_or(""));
-        let parent = node.text("parent").map_or(ROOT, entry_id);
+        let entry = hash_id(node.text("id").unwrap_or(""));
+        let parent = node.text("parent").map_or(ROOT, hash_id);
         out.add_tree_entry(entry, parent);
         self.last_entry = Some(entry);
         if let Some(call) = self.calls.get(&parent) {

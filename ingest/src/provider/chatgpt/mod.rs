@@ -19,11 +19,12 @@ mod order;
 
 use schemas::Provider;
 
-use self::message::{ChatGptDecoder, entry_id};
+use self::message::ChatGptDecoder;
 use crate::provider::format::{LogFormat, LogHead, LogReader, Quirks, RecordTally, SessionClaim};
 use crate::provider::shared::chat;
 use crate::provider::shared::chat_export::ChatExport;
 use crate::provider::shared::document::{ASSEMBLED, Document};
+use crate::provider::shared::identity::hash_id;
 use crate::source::assembly::Assembly;
 use crate::stream::{Stream, TitleFrom};
 use crate::text::json::{JsonFields, Value};
@@ -75,7 +76,7 @@ fn decode_log(bytes: &[u8], out: &mut Stream, tally: &mut RecordTally) {
     let mut current = None;
     conversation.with_info(|info| {
         decode_info(info, out);
-        current = info.text("current_node").map(entry_id);
+        current = info.text("current_node").map(hash_id);
     });
     let mut decoder = ChatGptDecoder::default();
     conversation.for_each_record(out, tally, &mut |node, raw, at, out| {
@@ -83,7 +84,7 @@ fn decode_log(bytes: &[u8], out: &mut Stream, tally: &mut RecordTally) {
     });
     // The user may have gone back to an older branch since the last message.
     if let Some(current) = current.filter(|current| Some(*current) != decoder.last_entry()) {
-        out.add_tree_entry(entry_id(""), current);
+        out.add_tree_entry(hash_id(""), current);
     }
 }
 

@@ -13,7 +13,6 @@
 //! Each conversation is assembled into a document (`shared/chat_export.rs`).
 
 use schemas::{EventType, Provider};
-use xxhash_rust::xxh3::xxh3_64;
 
 use crate::provider::format::{
     LogFormat, LogHead, LogReader, Quirks, RecordOutcome, RecordTally, SessionClaim,
@@ -22,7 +21,9 @@ use crate::provider::shared::arguments::Arguments;
 use crate::provider::shared::chat_export::ChatExport;
 use crate::provider::shared::document::{ASSEMBLED, Document};
 use crate::provider::shared::drift;
-use crate::provider::shared::identity::{begin_header_record, begin_uuid_record, uuid_identity};
+use crate::provider::shared::identity::{
+    begin_header_record, begin_uuid_record, hash_id, uuid_identity,
+};
 use crate::source::assembly::Assembly;
 use crate::stream::tree::ROOT;
 use crate::stream::{DecodedEvent, RecordAt, Stream, TitleFrom, parse_micros};
@@ -140,8 +141,8 @@ impl ClaudeAiDecoder {
         let time = parse_micros(message.text("created_at"));
         begin_uuid_record(id, raw, at, time, out);
         if let (Some(id), Some(parent)) = (id, message.text("parent_message_uuid")) {
-            let parent = if parent == NO_PARENT { ROOT } else { entry_id(parent) };
-            out.add_tree_entry(entry_id(id), parent);
+            let parent = if parent == NO_PARENT { ROOT } else { hash_id(parent) };
+            out.add_tree_entry(hash_id(id), parent);
         }
         drift::count_unknown_fields(message, KNOWN_MESSAGE, out);
 
@@ -265,9 +266,4 @@ impl ClaudeAiDecoder {
         out.push(EventType::ToolResult, decoded);
         self.in_response = false;
     }
-}
-
-/// Returns the id of a message in the tree of its conversation.
-fn entry_id(id: &str) -> u64 {
-    xxh3_64(id.as_bytes()) | 1
 }

@@ -2,11 +2,11 @@
 //! with the tokens of the request in `metrics` (docs/formats.md#cline).
 
 use schemas::{Confidence, EventType, Usage};
-use xxhash_rust::xxh3::xxh3_64;
 
 use crate::provider::format::RecordOutcome;
 use crate::provider::shared::arguments::Arguments;
 use crate::provider::shared::chat;
+use crate::provider::shared::identity::hash_id;
 use crate::stream::{DecodedEvent, RecordAt, Stream};
 use crate::text::json::{JsonFields, Parser, Value, decode_embedded};
 use crate::text::render;
@@ -29,7 +29,7 @@ impl ClineSessionDecoder {
         out: &mut Stream,
     ) -> RecordOutcome {
         let time = chat::read_millis(Some(message), "ts");
-        let identity = message.non_empty("id").map(|id| xxh3_64(id.as_bytes()) | 1);
+        let identity = message.non_empty("id").map(hash_id);
         out.begin_record(at, identity, time);
 
         let content_text = message.text("content");

@@ -202,9 +202,7 @@ impl CodeBuddyDecoder {
         }
         if self.text.contains("<user_query>") {
             let words = split_user_text(&self.text);
-            if !words.context.is_empty() {
-                out.push_notification(words.subtype, &words.context);
-            }
+            words.push_context(out);
             self.text = words.prompt;
         }
         for image in parts.iter().filter(|part| part.text("type") == Some("image_blob_ref")) {

@@ -16,10 +16,10 @@ use std::fmt::Write as _;
 
 use schemas::Usage;
 use serde::{Deserialize, Serialize};
-use xxhash_rust::xxh3::xxh3_64;
 
 use super::output;
 use crate::provider::format::ResponseKey;
+use crate::provider::shared::identity::hash_id;
 use crate::stream::push_bounded;
 use crate::text::json::{JsonFields, Value};
 use crate::text::names::truncate_name;
@@ -76,7 +76,7 @@ impl CodexCounts {
         if usage.is_unknown() {
             return Err("empty_token_usage_record");
         }
-        let id = id.map_or(0, |id| xxh3_64(id.as_bytes()) | 1);
+        let id = id.map_or(0, hash_id);
         let known = self.responses.iter_mut().rev().find(|known| id != 0 && known.id == id);
         if let Some(known) = known {
             if usage.total() <= known.usage.total() {

@@ -11,12 +11,12 @@
 use std::collections::HashMap;
 
 use schemas::EventType;
-use xxhash_rust::xxh3::xxh3_64;
 
 use crate::provider::format::RecordOutcome;
 use crate::provider::shared::arguments::Arguments;
 use crate::provider::shared::chat;
 use crate::provider::shared::database::size_limit::{OVERSIZED_RECORD, push_oversized};
+use crate::provider::shared::identity::hash_id;
 use crate::stream::{DecodedEvent, RecordAt, Stream};
 use crate::text::json::{JsonFields, Parser, Value, decode_embedded, string_value};
 use crate::text::render;
@@ -50,7 +50,7 @@ impl CrushDecoder {
         let id = message.non_empty("id");
         let time = message.field("created_at").and_then(chat::parse_time);
         out.begin_message(id);
-        out.begin_record(at, id.map(|id| xxh3_64(id.as_bytes()) | 1), time);
+        out.begin_record(at, id.map(hash_id), time);
         let role = message.text("role").unwrap_or("untyped");
         if message.text("type") == Some(OVERSIZED_RECORD) {
             push_oversized("message", message.int("bytes").unwrap_or(0), at, out);

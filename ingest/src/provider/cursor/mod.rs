@@ -189,9 +189,7 @@ impl CursorDecoder {
         }
 
         out.set_cwd(words.workspace.as_deref());
-        if !words.context.is_empty() {
-            out.push_notification(words.subtype, &words.context);
-        }
+        words.push_context(out);
         if !words.prompt.is_empty() {
             out.push_prompt(&words.prompt);
         }

@@ -17,6 +17,7 @@ use crate::provider::format::RecordOutcome;
 use crate::provider::shared::arguments::Arguments;
 use crate::provider::shared::chat;
 use crate::provider::shared::database::size_limit::{OVERSIZED_RECORD, push_oversized};
+use crate::provider::shared::identity::hash_id;
 use crate::stream::{DecodedEvent, RecordAt, Stream};
 use crate::text::json::{JsonFields, Parser, Value, decode_embedded, string_value};
 use crate::text::render;
@@ -65,11 +66,7 @@ impl BubbleDecoder {
         let id = bubble.non_empty("bubbleId");
         let start = self.start.take();
         out.begin_message(id);
-        out.begin_record(
-            at,
-            id.map(|id| xxh3_64(id.as_bytes()) | 1),
-            bubble_time(bubble).or(start),
-        );
+        out.begin_record(at, id.map(hash_id), bubble_time(bubble).or(start));
         match bubble.text("kind") {
             Some(OVERSIZED_RECORD) => {
                 push_oversized("bubble", bubble.int("bytes").unwrap_or(0), at, out);

@@ -7,11 +7,20 @@ use std::collections::{HashMap, HashSet};
 
 use serde_json::value::RawValue;
 
-use super::header::read_header;
 use crate::provider::format::{RecordOutcome, RecordTally};
 use crate::provider::shared::document::{self, RecordSpan};
-use crate::stream::Stream;
-use crate::text::json::JsonFields;
+use crate::stream::{Stream, TitleFrom, parse_micros};
+use crate::text::json::{JsonFields, Value, string_value};
+
+/// Reads the session's own fields.
+pub(super) fn read_header(object: Value<'_>, out: &mut Stream) {
+    for key in ["startTime", "lastUpdated"] {
+        out.extend_time_range(parse_micros(object.text(key)));
+    }
+    out.offer_title(TitleFrom::Agent, object.text("summary").unwrap_or(""));
+    let directories = object.items("directories");
+    out.set_cwd(directories.first().and_then(|first| string_value(*first)));
+}
 
 /// Returns the messages of a log in their last state, and the offsets of those that were removed.
 pub(super) fn collect_messages(

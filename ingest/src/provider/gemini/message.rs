@@ -2,11 +2,11 @@
 //! (docs/formats.md#gemini-cli).
 
 use schemas::{EventType, Usage};
-use xxhash_rust::xxh3::xxh3_64;
 
 use crate::provider::copied::copied_identity;
 use crate::provider::shared::arguments::Arguments;
 use crate::provider::shared::function_response;
+use crate::provider::shared::identity::hash_id;
 use crate::stream::{DecodedEvent, RecordAt, Stream, parse_micros};
 use crate::text::json::{JsonFields, Value, string_value};
 use crate::text::render;
@@ -37,7 +37,7 @@ impl GeminiDecoder {
         let time = parse_micros(message.text("timestamp"));
         match copied_identity(id) {
             Some(original) => out.begin_copied_record(at, original, time),
-            None => out.begin_record(at, id.map(|id| xxh3_64(id.as_bytes()) | 1), time),
+            None => out.begin_record(at, id.map(hash_id), time),
         }
 
         self.text.clear();

@@ -13,7 +13,6 @@
 //!
 //! Earlier content may change in both forms, so a log is read as a whole every time.
 
-mod header;
 mod lines;
 mod message;
 mod place;
@@ -25,7 +24,7 @@ use schemas::Provider;
 use schemas::event::Relation;
 use serde_json::Value as Json;
 
-use self::header::read_header;
+use self::lines::read_header;
 use self::message::GeminiDecoder;
 use crate::provider::copied::CONTINUES_FIELD;
 use crate::provider::format::{

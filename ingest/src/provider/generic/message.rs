@@ -14,9 +14,9 @@
 //! messages are notifications.
 
 use schemas::{EventType, Provider, Usage};
+use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 
-use super::state::GenericState;
 use crate::provider::format::{LogHead, SessionClaim};
 use crate::provider::shared::arguments::Arguments;
 use crate::provider::shared::{chat, prompt};
@@ -29,6 +29,38 @@ const ROLES: &[&str] = &["system", "developer", "user", "assistant", "tool", "fu
 
 /// Fields of a line that may hold its time.
 const TIMES: &[&str] = &["timestamp", "created_at", "created", "time", "ts"];
+
+/// The side of the conversation that the last records belong to.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub(super) struct GenericState {
+    /// True while a response of the model is under way.
+    pub(super) in_response: bool,
+    /// True if no response came since the last prompt.
+    pub(super) after_prompt: bool,
+}
+
+impl GenericState {
+    /// Records output of the model. Begins a step if `starts_step` is true or no response is
+    /// under way.
+    pub(super) fn record_output(&mut self, starts_step: bool, out: &mut Stream) {
+        if starts_step || !self.in_response {
+            out.begin_step();
+        }
+        self.in_response = true;
+        self.after_prompt = false;
+    }
+
+    /// Records a result, which ends the response.
+    pub(super) fn end_response(&mut self) {
+        self.in_response = false;
+    }
+
+    /// Records a prompt, which ends the response.
+    pub(super) fn record_prompt(&mut self) {
+        self.in_response = false;
+        self.after_prompt = true;
+    }
+}
 
 /// Claims a file whose first lines are all messages, at least one of them by the user or the model.
 pub(super) fn claim_chat_log(head: &LogHead<'_>) -> Option<SessionClaim> {

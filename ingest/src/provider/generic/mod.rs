@@ -16,14 +16,13 @@
 //! begins one.
 
 mod message;
-mod state;
 
 use schemas::event::Relation;
 use schemas::{EventType, Provider, Usage};
 use serde::Deserialize as _;
 use serde_json::Value as Json;
 
-use self::state::GenericState;
+use self::message::GenericState;
 use crate::provider::format::{
     LineDecoder, LogFormat, LogHead, LogReader, Quirks, RecordOutcome, SessionClaim, state_json,
 };

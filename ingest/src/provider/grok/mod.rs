@@ -312,9 +312,7 @@ impl GrokDecoder {
         if let Some(interrupt) = object.non_empty("prior_turn_interrupt") {
             out.push_notification("interrupted", &out.words_of_name(interrupt));
         }
-        if !words.context.is_empty() {
-            out.push_notification(words.subtype, &words.context);
-        }
+        words.push_context(out);
         if !words.prompt.is_empty() {
             out.push_prompt(&words.prompt);
         }

@@ -14,6 +14,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use crate::provider::format::RecordOutcome;
 use crate::provider::shared::arguments::Arguments;
 use crate::provider::shared::chat;
+use crate::provider::shared::identity::hash_id;
 use crate::stream::{DecodedEvent, RecordAt, Stream, parse_micros};
 use crate::text::json::{JsonFields, Value, string_value};
 use crate::text::render;
@@ -48,7 +49,7 @@ impl KiroDecoder {
         let started = chat::read_millis(request, "request_start_timestamp_ms");
         let time = parse_micros(user.and_then(|user| user.text("timestamp"))).or(started);
         let id = reply.and_then(|reply| reply.non_empty("message_id"));
-        out.begin_record(at, id.map(|id| xxh3_64(id.as_bytes()) | 1), time);
+        out.begin_record(at, id.map(hash_id), time);
         out.set_model(request.and_then(|request| request.text("model_id")));
 
         if let Some(user) = user {

@@ -21,7 +21,7 @@ use serde_json::{Map, Value as Json};
 
 use super::rows::{MessageTables, read_messages};
 use crate::provider::alias;
-use crate::provider::shared::database::cells::read_table_names;
+use crate::provider::shared::database::cells::{self, read_table_names};
 use crate::provider::shared::database::connection::{find_unread_rows, query_database};
 use crate::provider::shared::database::document_text::document_bytes;
 use crate::provider::shared::database::listing::{
@@ -238,17 +238,9 @@ fn read_session_fields(
 
 /// Returns a cell as JSON. Text that holds a JSON object is parsed.
 fn cell_json(cell: ValueRef<'_>) -> Option<Json> {
-    match cell {
-        ValueRef::Null | ValueRef::Blob(_) => None,
-        ValueRef::Integer(number) => Some(number.into()),
-        ValueRef::Real(number) => Some(number.into()),
-        ValueRef::Text(bytes) => {
-            let text = String::from_utf8_lossy(bytes);
-            let parsed =
-                if text.starts_with('{') { serde_json::from_str(&text).ok() } else { None };
-            Some(parsed.unwrap_or_else(|| text.into()))
-        }
-    }
+    let value = cells::cell_json(cell)?;
+    let parsed = value.as_str().filter(|text| text.starts_with('{'));
+    Some(parsed.and_then(|text| serde_json::from_str(text).ok()).unwrap_or(value))
 }
 
 #[cfg(test)]

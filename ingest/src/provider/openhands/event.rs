@@ -2,14 +2,13 @@
 
 use schemas::EventType;
 use schemas::problem::ProblemKind;
-use xxhash_rust::xxh3::xxh3_64;
 
 use super::folder::UNREADABLE_EVENT;
 use super::usage::ResponseUsages;
 use crate::provider::format::RecordOutcome;
 use crate::provider::shared::arguments::Arguments;
 use crate::provider::shared::database::size_limit::{OVERSIZED_RECORD, push_oversized};
-use crate::provider::shared::identity::begin_uuid_record;
+use crate::provider::shared::identity::{begin_uuid_record, hash_id};
 use crate::provider::shared::refusal::USER_WORDS;
 use crate::provider::shared::{chat, drift};
 use crate::stream::tree::ROOT;
@@ -48,11 +47,6 @@ pub(super) struct OpenHandsDecoder {
     parser: Parser,
 }
 
-/// Returns the id of an event in the tree of its conversation.
-pub(super) fn entry_id(id: &str) -> u64 {
-    xxh3_64(id.as_bytes()) | 1
-}
-
 impl OpenHandsDecoder {
     /// Creates the decoder of a conversation whose responses have these tokens.
     pub(super) fn new(usages: ResponseUsages) -> Self {
@@ -78,11 +72,11 @@ impl OpenHandsDecoder {
             // Old events have no parent: they follow each other.
             let parent = match event.text("parent_id") {
                 Some(ROOT_PARENT) => ROOT,
-                Some(parent) => entry_id(parent),
+                Some(parent) => hash_id(parent),
                 None => self.last_entry.unwrap_or(ROOT),
             };
-            out.add_tree_entry(entry_id(id), parent);
-            self.last_entry = Some(entry_id(id));
+            out.add_tree_entry(hash_id(id), parent);
+            self.last_entry = Some(hash_id(id));
         }
 
         self.text.clear();

@@ -17,11 +17,11 @@ mod usage;
 
 use schemas::Provider;
 
-use self::event::{OpenHandsDecoder, entry_id};
+use self::event::OpenHandsDecoder;
 use self::usage::{NamedResponses, ResponseUsages};
 use crate::provider::format::{LogFormat, LogHead, LogReader, Quirks, RecordTally, SessionClaim};
 use crate::provider::shared::document::{ASSEMBLED, Document};
-use crate::provider::shared::identity::uuid_identity;
+use crate::provider::shared::identity::{hash_id, uuid_identity};
 use crate::stream::Stream;
 use crate::stream::tree::ROOT;
 
@@ -67,11 +67,11 @@ fn decode_log(bytes: &[u8], out: &mut Stream, tally: &mut RecordTally) {
 
     // The user may have gone back to an earlier event since the last one.
     let leaf = match info["leaf_event_id"].as_str() {
-        Some(leaf) => Some(entry_id(leaf)),
+        Some(leaf) => Some(hash_id(leaf)),
         None if info["head_is_empty"] == true => Some(ROOT),
         None => None,
     };
     if let Some(leaf) = leaf.filter(|leaf| Some(*leaf) != decoder.last_entry()) {
-        out.add_tree_entry(entry_id(""), leaf);
+        out.add_tree_entry(hash_id(""), leaf);
     }
 }

@@ -25,6 +25,7 @@ use crate::provider::format::{
     AgentFolders, LineDecoder, LogFormat, LogHead, LogReader, Quirks, RecordOutcome, SessionClaim,
     state_json,
 };
+use crate::provider::shared::identity::hash_id;
 use crate::stream::tree::ROOT;
 use crate::stream::{RecordAt, Stream, TitleFrom, parse_micros};
 use crate::text::json::{JsonFields, Value};
@@ -186,14 +187,9 @@ pub(super) fn begin_entry(entry: Value<'_>, time: Option<i64>, at: RecordAt, out
     }
     // `null` is the position before the first entry. The user can go back there as well.
     if entry.text("type") != Some("session") && entry.field("parentId").is_some() {
-        let parent = entry.text("parentId").map_or(ROOT, node_id);
-        out.add_tree_entry(entry.text("id").map_or(ROOT, node_id), parent);
+        let parent = entry.text("parentId").map_or(ROOT, hash_id);
+        out.add_tree_entry(entry.text("id").map_or(ROOT, hash_id), parent);
     }
-}
-
-/// Returns the id of an entry in the tree of the log.
-fn node_id(id: &str) -> u64 {
-    xxh3_64(id.as_bytes()) | 1
 }
 
 /// Decodes entries that are not part of the conversation, known or unknown.

@@ -8,7 +8,12 @@ use crate::text::names::is_uuid;
 /// Returns the identity of a record with a uuid, or `None`: other ids are not trusted to be unique.
 pub(crate) fn uuid_identity(id: Option<&str>) -> Option<u64> {
     let id = id.filter(|id| is_uuid(id))?;
-    Some(xxhash_rust::xxh3::xxh3_64(id.as_bytes()) | 1)
+    Some(hash_id(id))
+}
+
+/// Returns the identity of what has an id in its log; never 0.
+pub(crate) fn hash_id(id: &str) -> u64 {
+    xxhash_rust::xxh3::xxh3_64(id.as_bytes()) | 1
 }
 
 /// Begins a record that is identified by its id if that is a uuid, as [`begin_identified_record`].

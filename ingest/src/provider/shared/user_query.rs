@@ -2,7 +2,7 @@
 //! words, and other tags enclose the client's additions (docs/formats.md#cursor,
 //! docs/formats.md#grok).
 
-use crate::stream::parse_micros;
+use crate::stream::{Stream, parse_micros};
 
 /// Tags that begin text of the client, each with the subtype of the notification that it becomes.
 const TAGS: &[(&str, &str)] = &[
@@ -40,6 +40,15 @@ pub(crate) struct UserText {
     pub time: Option<i64>,
     /// The folder that the context names.
     pub workspace: Option<String>,
+}
+
+impl UserText {
+    /// Pushes the text that the client added as a notification, if there is any.
+    pub(crate) fn push_context(&self, out: &mut Stream) {
+        if !self.context.is_empty() {
+            out.push_notification(self.subtype, &self.context);
+        }
+    }
 }
 
 /// Separates the user's words from the client's additions.

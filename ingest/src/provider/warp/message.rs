@@ -2,11 +2,11 @@
 //! show them.
 
 use schemas::EventType;
-use xxhash_rust::xxh3::xxh3_64;
 
 use crate::provider::format::RecordOutcome;
 use crate::provider::shared::arguments::Arguments;
 use crate::provider::shared::database::size_limit::{OVERSIZED_RECORD, push_oversized};
+use crate::provider::shared::identity::hash_id;
 use crate::stream::{DecodedEvent, RecordAt, Stream};
 use crate::text::json::{JsonFields, Value};
 use crate::text::render;
@@ -31,7 +31,7 @@ impl WarpDecoder {
     ) -> RecordOutcome {
         let id = record.non_empty("id");
         out.begin_message(id);
-        out.begin_record(at, id.map(|id| xxh3_64(id.as_bytes()) | 1), record.int("time"));
+        out.begin_record(at, id.map(hash_id), record.int("time"));
         let task = record.non_empty("task");
         if task.is_some() {
             out.set_sidechain(task);

@@ -7,7 +7,7 @@ use crate::provider::format::RecordOutcome;
 use crate::provider::shared::arguments::Arguments;
 use crate::provider::shared::chat;
 use crate::provider::shared::database::size_limit::{OVERSIZED_RECORD, push_oversized};
-use crate::provider::shared::identity::begin_identified_record;
+use crate::provider::shared::identity::{begin_identified_record, hash_id};
 use crate::stream::{DecodedEvent, RecordAt, Stream};
 use crate::text::json::{JsonFields, Parser, Value, decode_embedded};
 use crate::text::render;
@@ -94,7 +94,7 @@ impl ZcodeDecoder {
         let data = record.object("data");
         let time = data.and_then(|data| data.object("time"));
         let created = ["created", "start"].iter().find_map(|key| chat::read_millis(time, key));
-        let identity = id.map(|id| xxh3_64(id.as_bytes()) | 1);
+        let identity = id.map(hash_id);
         let is_message = record.text("table") == Some(MESSAGES);
         if is_message {
             out.begin_message(id);

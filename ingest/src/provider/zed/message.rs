@@ -12,10 +12,10 @@
 use std::collections::HashMap;
 
 use schemas::{Confidence, EventType, Usage};
-use xxhash_rust::xxh3::xxh3_64;
 
 use crate::provider::format::RecordOutcome;
 use crate::provider::shared::arguments::Arguments;
+use crate::provider::shared::identity::hash_id;
 use crate::provider::shared::{chat, drift};
 use crate::stream::{DecodedEvent, RecordAt, Stream};
 use crate::text::json::{JsonFields, Value, string_value};
@@ -59,7 +59,7 @@ impl ZedDecoder {
         let id = body.non_empty("id");
         out.begin_message(id);
         match id {
-            Some(id) => out.begin_record(at, Some(xxh3_64(id.as_bytes()) | 1), self.start.take()),
+            Some(id) => out.begin_record(at, Some(hash_id(id)), self.start.take()),
             None => out.begin_record_by_content(at, raw, self.start.take()),
         }
         match role {

@@ -5,7 +5,6 @@
 //! one store cannot reveal what another one has forgotten.
 
 mod alignment;
-mod in_log;
 mod record;
 
 use std::borrow::Cow;
@@ -20,7 +19,7 @@ use schemas::{EventType, Provider};
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
 use self::alignment::{Alignment, align_records};
-pub(crate) use self::in_log::{ForgottenInLog, RecordProbe};
+pub(crate) use self::record::{ForgottenInLog, RecordProbe};
 pub use self::record::{MarkKey, RecordFacts, RecordMarks};
 
 /// Number of low bits of an entry of the index that hold the position of a session. The other bits

@@ -1,4 +1,7 @@
-//! The facts about a record by which it is recognised, and the keyed hashes that are kept of them.
+//! The facts about a record by which it is recognised, the keyed hashes that are kept of them, and the
+//! records of one reading of a log that are copies of forgotten ones.
+
+use std::collections::HashSet;
 
 use schemas::{EventType, Provider};
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
@@ -84,4 +87,37 @@ impl MarkKey {
         let seed = xxh3_64_with_seed(kind, self.0);
         xxh3_64_with_seed(&value.to_le_bytes(), seed) | 1
     }
+}
+
+/// The records of one reading of a log that are copies of forgotten ones.
+#[derive(Debug, Default)]
+pub(crate) struct ForgottenInLog {
+    /// Numbers of the records.
+    pub(crate) records: HashSet<u64>,
+    /// Keyed hashes of the titles of the forgotten sessions.
+    pub(crate) titles: HashSet<u64>,
+    pub(crate) key: MarkKey,
+}
+
+impl ForgottenInLog {
+    /// Returns whether no record of the log is a copy of a forgotten one.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.records.is_empty()
+    }
+
+    pub(crate) fn has_record(&self, number: u64) -> bool {
+        self.records.contains(&number)
+    }
+
+    pub(crate) fn has_title(&self, title: &str) -> bool {
+        !self.titles.is_empty() && self.titles.contains(&self.key.mark_title(title))
+    }
+}
+
+/// Collects the facts about the records of a reading.
+#[derive(Debug, Default)]
+pub(crate) struct RecordProbe {
+    pub(crate) facts: Vec<RecordFacts>,
+    /// True if the texts of records that have an identity are needed as well.
+    pub(crate) needs_texts: bool,
 }
