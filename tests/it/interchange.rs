@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
@@ -26,17 +26,6 @@ const SESSION_COLUMNS: &str = "session_id, title, parent_session_id, relation, a
 
 const COUNTED: &str = "SELECT sum(input_tokens)::BIGINT, sum(output_tokens)::BIGINT, sum(turns)::BIGINT, \
     sum(tool_calls)::BIGINT, sum(messages)::BIGINT FROM sessions";
-
-fn json_files(dir: &Path) -> Vec<(PathBuf, Value)> {
-    let mut found = Vec::new();
-    for entry in fs::read_dir(dir).expect("lists") {
-        let path = entry.expect("entry").path();
-        let json = serde_json::from_slice(&fs::read(&path).expect("reads")).expect("JSON");
-        found.push((path, json));
-    }
-    found.sort_by(|a, b| a.0.cmp(&b.0));
-    found
-}
 
 /// Exports a store as trajectories, and reads these into a new one.
 fn read_back(env: &TestEnv) -> TestEnv {
@@ -133,12 +122,7 @@ fn a_forgotten_session_stays_away_as_a_trajectory() {
 fn subagents_are_referenced_in_a_folder_and_embedded_in_one_document() {
     let env = TestEnv::with_samples();
     env.run(["export", "atif", "-o", "atif"]).ok();
-    let documents = json_files(&env.path("atif"));
-    let file = |id: &str| {
-        let name = format!("{id}.json");
-        let found = documents.iter().find(|(path, _)| path.ends_with(&name));
-        &found.expect("a file").1
-    };
+    let file = |id: &str| env.read_json(format!("atif/{id}.json"));
     let refs = |document: &Value| -> Vec<Value> {
         let steps = document["steps"].as_array().expect("steps").iter();
         let results =
@@ -146,7 +130,7 @@ fn subagents_are_referenced_in_a_folder_and_embedded_in_one_document() {
         results.filter_map(|result| result["subagent_trajectory_ref"].get(0).cloned()).collect()
     };
     let path = format!("{SUBAGENT}.json");
-    assert!(refs(file(MAIN)).iter().any(|found| found["trajectory_path"] == path.as_str()));
+    assert!(refs(&file(MAIN)).iter().any(|found| found["trajectory_path"] == path.as_str()));
     assert_eq!(file(SUBAGENT)["extra"]["parent_session_id"], MAIN);
 
     let printed: Value =
@@ -156,7 +140,7 @@ fn subagents_are_referenced_in_a_folder_and_embedded_in_one_document() {
     let sum = |document: &Value| {
         document["final_metrics"]["total_completion_tokens"].as_i64().expect("a sum")
     };
-    assert_eq!(sum(&printed), sum(file(MAIN)) + sum(file(SUBAGENT)));
+    assert_eq!(sum(&printed), sum(&file(MAIN)) + sum(&file(SUBAGENT)));
 
     env.run(["export", "atif", MAIN, "-o", "one.json"]).ok();
     let back = TestEnv::new();
