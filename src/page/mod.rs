@@ -7,5 +7,5 @@ mod escape;
 mod policy;
 
 pub(crate) use self::bundle::{BundledFile, SCRIPT, STYLE, find_file};
-pub(crate) use self::document::{FrozenDocument, FrozenView, PackedTalk};
+pub(crate) use self::document::{FrozenDocument, FrozenView, PackedTalk, ShownDetails};
 pub(crate) use self::escape::{escape_attribute, escape_html};
