@@ -2,7 +2,7 @@
 """Drives the page of `sessions web` in headless Chromium, at 1400 and 420 pixels, in light and dark: every view, no
 message of the console, no request to elsewhere, no finding of axe-core, nothing wider than the window. Then what the
 page promises: a link works once, search as one types, keys, Back and Forward, addresses of events, diffs, labels, SQL,
-live events, a session of 20,000 events, and logs that try to run, load, disguise or bury something.
+live events, the colours of models, a session of 20,000 events, and logs that try to run, load, disguise or bury something.
 
     pip install playwright;  apt-get install chromium;  npm install --prefix DIR axe-core
     python3 tests/check_web.py SESSIONS [LOGS] [--axe DIR/node_modules/axe-core/axe.min.js] [--shots DIR]
@@ -14,11 +14,15 @@ LOGS      a folder of logs; default sample-sessions
 Exit code 1 when something is wrong, 2 when something could not be run.
 """
 
+import itertools
 import json
+import math
 import pathlib
+import re
 import sys
 import tempfile
 import time
+import tomllib
 
 from browser_checks import EVERYTHING, Checks, Server, read_arguments, settle, wait_until
 from hostile_logs import check_hostile, write_log
@@ -93,7 +97,9 @@ def check_behaviour(checks, browser, server, link, state):
     other = browser.new_context().new_page()
     other.goto(link)
     other.wait_for_selector("[role=alert]")
-    checks.expect("has expired" in other.inner_text("main"), "a used link opens the page")
+    told = other.inner_text("main")
+    checks.expect("has expired" in told, "a used link opens the page")
+    checks.expect(told.count("link") == 1, f"a used link says twice what to do: {told}")
 
     page.goto(base + "/")
     settle(page)
@@ -168,9 +174,124 @@ def check_live(checks, browser, server, link, state, log):
     seconds = time.monotonic() - start
     print(f"live: {seconds:.2f} s from the log to the page", flush=True)
     checks.expect(seconds < 5, f"a new event took {seconds:.1f} s")
+    write_live_logs(log.parent)
     page.goto(base + "/live")
-    page.wait_for_selector(".agent-card.active")
+    states = {"answered": "waiting for you", "calling": "running", "asked": "no answer yet", "stale": "no result"}
+    for session, state in states.items():
+        doing = f".agent-card:has(a[href*='/session/{session}']) .doing"
+        wait_until(page, f"document.querySelector({json.dumps(doing)})")
+        told = page.inner_text(doing)
+        checks.expect(told.startswith(state), f"the session {session} says {told!r}")
+    title = page.inner_text("h1")
+    checks.expect(title == "4 active in the last 15 minutes", f"the live view says {title!r}")
+    wide = page.evaluate("[...document.querySelectorAll('.agent-card .doing')].filter((one) => one.scrollWidth > one.clientWidth).length")
+    checks.expect(wide == 0, f"{wide} calls are wider than their cards")
     checks.look(page, "live-active")
+
+
+def write_live_logs(folder):
+    """Sessions that end in different states: three of the last minutes, and one of hours ago."""
+    def event(minutes_ago, kind, **fields):
+        stamp = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() - 60 * minutes_ago))
+        return {"type": kind, "timestamp": stamp, **fields}
+
+    call = {"tool_name": "mcp__browser_automation__take_a_screenshot_of_the_whole_page", "tool_call_id": "c", "input": {"command": "all of it"}}
+    result = event(6, "tool_result", tool_call_id="c", text="done")
+    write_log(folder / "answered.jsonl", "answered", [event(8, "user", text="go"), event(7, "tool_call", **call), result, event(5, "message", text="done")])
+    write_log(folder / "calling.jsonl", "calling", [event(3, "user", text="go"), event(2, "tool_call", **call)])
+    write_log(folder / "asked.jsonl", "asked", [event(1, "user", text="go")])
+    write_log(folder / "stale.jsonl", "stale", [event(301, "user", text="go"), event(300, "tool_call", **call)])
+
+
+def check_cards(checks, browser, link, state):
+    """The cards of the overview keep their widths while they load, and show all columns of their tables."""
+    base = link.split("/#")[0]
+    context = browser.new_context(viewport={"width": 1280, "height": 900}, storage_state=state)
+    page = context.new_page()
+    page.goto(base + "/")
+    settle(page)
+    # Titles may change while they load, widths not: what is measured is the answer to an empty search.
+    measure = "Object.fromEntries([...document.querySelectorAll('.grid-cards > .card')].map((card) => [card.querySelector('h2').textContent, card.getBoundingClientRect().width]))"
+    loaded = page.evaluate(measure)
+    page.goto(base + "/?project=there-is-no-such-project")
+    settle(page)
+    empty = page.evaluate(measure)
+    checks.expect(len(empty) > 8, f"without data the overview has the cards {list(empty)}")
+    changed = {name: (width, empty[name]) for name, width in loaded.items() if name in empty and abs(width - empty[name]) > 1}
+    checks.expect(not changed, f"the widths of cards follow from their content: {changed}")
+    page.goto(base + "/")
+    settle(page)
+    hidden = page.evaluate("(() => { const box = document.querySelector('.scroll:has(table)'); return box.scrollWidth - box.clientWidth; })()")
+    checks.expect(hidden <= 0, f"{hidden} pixels of the table of tools are cut")
+    context.close()
+
+
+# The smallest difference of two colours that is clear in a legend. One of 0.02 is just noticeable.
+MIN_DIFFERENCE = 0.045
+# Number of models of a vendor that are compared, the newest ones.
+NEWEST = 16
+
+
+def newest_models():
+    """Returns the newest models of each vendor in the price file."""
+    by_vendor = {}
+    for name in tomllib.loads((ROOT / "schemas/prices.toml").read_text(encoding="utf-8"))["models"]:
+        # Fast is a mode of service of the same model.
+        if name.endswith("-fast") and name.startswith("claude"):
+            continue
+        vendor = "gpt" if re.match(r"o\d|codex", name) else re.match(r"[A-Za-z]+", name)[0]
+        # Longer numbers are dates.
+        version = [int(number) for number in re.findall(r"\d+", re.sub(r"-20\d\d-.*", "", name)) if len(number) < 3]
+        by_vendor.setdefault(vendor, []).append((version, name))
+    newest = [sorted(models, key=lambda one: one[0], reverse=True)[:NEWEST] for models in by_vendor.values()]
+    return [[name for _, name in models] for models in newest]
+
+
+def oklab(rgb):
+    """Returns a colour of the screen in OKLab."""
+    red, green, blue = [part / 255 / 12.92 if part <= 10 else ((part / 255 + 0.055) / 1.055) ** 2.4 for part in rgb]
+    long = (0.4122214708 * red + 0.5363325363 * green + 0.0514459929 * blue) ** (1 / 3)
+    middle = (0.2119034982 * red + 0.6806995451 * green + 0.1073969566 * blue) ** (1 / 3)
+    short = (0.0883024619 * red + 0.2817188376 * green + 0.6299787005 * blue) ** (1 / 3)
+    return (0.2104542553 * long + 0.7936177850 * middle - 0.0040720468 * short,
+            1.9779984951 * long - 2.4285922050 * middle + 0.4505937099 * short,
+            0.0259040371 * long + 0.7827717662 * middle - 0.8086757660 * short)
+
+
+def check_colours(checks, browser, server, link, state, folder):
+    """The newest models of a vendor have colours that differ clearly, in light and dark."""
+    base = link.split("/#")[0]
+    vendors = newest_models()
+    names = [name for models in vendors for name in models]
+    events = [{"type": "message", "timestamp": "2026-10-28T09:00:00Z", "text": name, "model": name} for name in names]
+    path = folder / "palette.jsonl"
+    write_log(path, "palette", events)
+    server.run("ingest", "--quiet", str(path))
+    for scheme in ("light", "dark"):
+        context = browser.new_context(viewport={"width": 1400, "height": 900}, color_scheme=scheme, storage_state=state)
+        page = context.new_page()
+        page.goto(base + "/?measure=events&since=2026-10-28&until=2026-10-29")
+        wait_until(page, "document.querySelector('.overview[aria-busy=false] .legend')")
+        shown = page.evaluate("""(() => {
+            const canvas = new OffscreenCanvas(1, 1).getContext('2d');
+            return [...document.querySelectorAll('.legend .chip')].map((chip) => {
+                canvas.fillStyle = getComputedStyle(chip.querySelector('.dot')).backgroundColor;
+                canvas.fillRect(0, 0, 1, 1);
+                return [chip.textContent.toLowerCase(), [...canvas.getImageData(0, 0, 1, 1).data].slice(0, 3)];
+            });
+        })()""")
+        colours = {name: oklab(rgb) for name, rgb in shown}
+        checks.expect(all(name.lower() in colours for name in names), f"the legend lacks {[name for name in names if name.lower() not in colours]}")
+        least = 1.0
+        for models in vendors:
+            known = [name.lower() for name in models if name.lower() in colours]
+            for one, other in itertools.combinations(known, 2):
+                difference = math.dist(colours[one], colours[other])
+                least = min(least, difference)
+                checks.expect(difference >= MIN_DIFFERENCE, f"{one} and {other} differ by {difference:.3f} in {scheme}")
+        print(f"colours: {len(names)} models, siblings differ by at least {least:.3f} in {scheme}", flush=True)
+        checks.look(page, f"colours-{scheme}")
+        context.close()
 
 
 def check_many(checks, browser, link, state):
@@ -406,6 +527,8 @@ def main():
             check_list(checks, browser, link, state)
             check_reader(checks, browser, link, state)
             check_speed(checks, browser, link, state)
+            check_cards(checks, browser, link, state)
+            check_colours(checks, browser, server, link, state, own)
             print(f"memory of the server after use: {server.memory_mb()} MB", flush=True)
         finally:
             server.stop()

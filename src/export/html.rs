@@ -20,7 +20,7 @@ use super::transcript::{
     call_text, event_line, event_remarks, omission_sentence, session_facts, session_title,
     truncate_chars, without_repeats,
 };
-use crate::page::{FrozenDocument, FrozenView, escape_attribute, escape_html};
+use crate::page::{FrozenDocument, FrozenView, ShownDetails, escape_attribute, escape_html};
 use tools::{EventImage, Transcript, encoding_error, linked_event};
 
 /// Minimum number of turns for which a page has a list of turns.
@@ -41,7 +41,7 @@ struct TranscriptData<'a> {
     version: &'static str,
     sessions: [&'a schemas::tool::list::Session; 1],
     costs: &'a [(u32, f64)],
-    details: &'a DetailData,
+    details: ShownDetails<'a>,
 }
 
 /// Returns the page of a session. `details` is what `get_session_details` says of it.
@@ -69,7 +69,7 @@ pub(super) fn render_transcript(
         version: env!("CARGO_PKG_VERSION"),
         sessions: [&details.session],
         costs: &whole.costs,
-        details,
+        details: ShownDetails::new(details.summary.as_ref()),
     };
     let view = FrozenView::Transcript { session: &whole.session.session_id };
     FrozenDocument { view, title: &title, data: &data, talks: &[], plain: &plain }.render()

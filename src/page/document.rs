@@ -15,6 +15,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use flate2::Compression;
 use flate2::write::ZlibEncoder;
+use schemas::tool::details::{Child, SessionEnd, Summary, ToolCount};
 use schemas::{ErrorCode, ToolError};
 use serde::Serialize;
 use sha2::{Digest as _, Sha256};
@@ -53,6 +54,32 @@ impl PackedTalk {
     /// Returns the number of bytes that the conversation has in a document.
     pub(crate) fn len(&self) -> usize {
         self.base64.len()
+    }
+}
+
+/// The part of the answer of `get_session_details` that the page shows. The excerpts of a summary are
+/// left out: the conversation has their texts.
+#[derive(Serialize)]
+pub(crate) struct ShownDetails<'a> {
+    summary: Option<ShownSummary<'a>>,
+}
+
+#[derive(Serialize)]
+struct ShownSummary<'a> {
+    tools: &'a [ToolCount],
+    #[serde(skip_serializing_if = "SessionEnd::is_empty")]
+    end: &'a SessionEnd,
+    children: &'a [Child],
+}
+
+impl<'a> ShownDetails<'a> {
+    pub(crate) fn new(summary: Option<&'a Summary>) -> Self {
+        let summary = summary.map(|summary| ShownSummary {
+            tools: &summary.tools,
+            end: &summary.end,
+            children: &summary.children,
+        });
+        Self { summary }
     }
 }
 

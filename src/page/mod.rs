@@ -6,5 +6,5 @@ mod document;
 mod escape;
 
 pub(crate) use self::bundle::{BundledFile, SCRIPT, STYLE, find_file};
-pub(crate) use self::document::{FrozenDocument, FrozenView, PackedTalk};
+pub(crate) use self::document::{FrozenDocument, FrozenView, PackedTalk, ShownDetails};
 pub(crate) use self::escape::{escape_attribute, escape_html};

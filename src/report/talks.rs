@@ -3,13 +3,12 @@
 use std::collections::{BTreeMap, HashMap};
 
 use schemas::session::EventRow;
-use schemas::tool::details::Summary;
 use schemas::tool::event::Event;
 use schemas::tool::list::Session;
 use schemas::{EventId, EventType, Timestamp, ToolError, ToolKind};
 use serde::Serialize;
 
-use crate::page::PackedTalk;
+use crate::page::{PackedTalk, ShownDetails};
 use base::parallel::in_parallel;
 use store::{Snapshot, StoreError, StoredSession};
 use tools::error::store_error;
@@ -64,12 +63,7 @@ pub(super) struct HourCount {
 struct Talk<'a> {
     events: &'a [Event],
     costs: &'a [(u32, f64)],
-    details: TalkDetails<'a>,
-}
-
-#[derive(Serialize)]
-struct TalkDetails<'a> {
-    summary: &'a Option<Summary>,
+    details: ShownDetails<'a>,
 }
 
 /// Reads sessions.
@@ -153,7 +147,7 @@ impl<'a> TalkReader<'a> {
         let talk = Talk {
             events: &whole.events,
             costs: &whole.costs,
-            details: TalkDetails { summary: &details.summary },
+            details: ShownDetails::new(details.summary.as_ref()),
         };
         let packed = PackedTalk::new(&whole.session.session_id, &talk)?;
         Ok((at, SessionTalk { session: details.session, packed, hours, edits, spawned }))

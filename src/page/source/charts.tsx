@@ -1,7 +1,7 @@
 // Charts as SVG. Every chart has its numbers as text for those who do not see it.
 
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
-import { colourOf } from "./format";
+import { colourOf } from "./colours";
 import { Chip } from "./parts";
 import { navigate } from "./route";
 

@@ -92,54 +92,6 @@ export function shiftDay(day: string, days: number): string {
 export const tokensOf = (usage: any): number =>
   (usage?.input_tokens ?? 0) + (usage?.output_tokens ?? 0) + (usage?.cache_read_tokens ?? 0) + (usage?.cache_write_tokens ?? 0);
 
-/** The words in the names of a vendor's models, and the hues that are their own, in degrees. */
-const VENDORS: { words: RegExp; from: number; hues: number; chroma: number }[] = [
-  { words: /claude|opus|sonnet|haiku/, from: 15, hues: 55, chroma: 0.18 },
-  { words: /codex/, from: 124, hues: 18, chroma: 0.18 },
-  { words: /gpt|^o\d/, from: 150, hues: 42, chroma: 0.18 },
-  { words: /gemini|gemma/, from: 235, hues: 35, chroma: 0.18 },
-  { words: /mistral|codestral|devstral|magistral|voxtral/, from: 82, hues: 14, chroma: 0.1 },
-  { words: /glm/, from: 104, hues: 14, chroma: 0.1 },
-  { words: /llama/, from: 217, hues: 10, chroma: 0.1 },
-  { words: /deepseek/, from: 200, hues: 12, chroma: 0.1 },
-  { words: /qwen|qwq/, from: 282, hues: 16, chroma: 0.12 },
-  { words: /kimi/, from: 306, hues: 14, chroma: 0.12 },
-  { words: /grok/, from: 328, hues: 12, chroma: 0.12 },
-  { words: /minimax/, from: 348, hues: 12, chroma: 0.12 },
-];
-/** A vendor that is not known has greys. */
-const OTHER = { words: /^$/, from: 0, hues: 360, chroma: 0.03 };
-
-/** Where the sizes of a vendor's models are within its hues. */
-const SIZES: Record<string, number> = {
-  opus: 0, sonnet: 0.45, haiku: 0.9, pro: 0, flash: 0.45, lite: 0.35, max: 0.2, mini: 0.5, nano: 0.7, fast: 0.5, air: 0.5, coder: 0.5, code: 0.3, thinking: 0.3,
-};
-
-/** Returns a number that follows from a text alone. */
-const hash = (text: string) => [...text].reduce((sum, char) => (sum * 31 + char.codePointAt(0)!) % 65_521, 7);
-
-/**
- * Returns the colour of a model, which follows from its name alone: the hues from its vendor, the place
- * among them from its size, and the lightness and the strength from its version.
- */
-export function colourOf(name: string | undefined): string {
-  if (!name) return "var(--none)";
-  const model = modelName(name.toLowerCase());
-  const vendor = VENDORS.find(({ words }) => words.test(model)) ?? OTHER;
-  const parts = model.split(/[^a-z0-9]+|(?<=[a-z])(?=\d)/);
-  // Longer numbers are sizes and dates.
-  const [major = 0, minor = 0] = parts.filter((part) => /^\d{1,2}$/.test(part)).map(Number);
-  const version = major * 10 + minor;
-  const words = parts.filter((part) => part in SIZES || (/^[a-z]{3,}$/.test(part) && !vendor.words.test(part)));
-  const size = words.reduce((sum, part) => sum + (SIZES[part] ?? (hash(part) % 5) * 0.12), 0) % 1;
-  // Versions with one lightness are some degrees apart.
-  const half = Math.floor(version / 5);
-  const hue = Math.round(vendor.from + vendor.hues * (size * 0.8 + (half % 3) * 0.1)) % 360;
-  const level = ((version % 5 + half * 2 + Math.round(size * 5)) % 5) * 0.07;
-  const chroma = (vendor.chroma * (1 - (major % 3) * 0.2)).toFixed(3);
-  return `light-dark(oklch(${(0.44 + level).toFixed(2)} ${chroma} ${hue}), oklch(${(0.6 + level).toFixed(2)} ${chroma} ${hue}))`;
-}
-
 /** Returns a model's name as `session_stats` groups models: without its vendor and the date of its release. */
 export function modelName(name: string): string {
   const model = (name.slice(name.lastIndexOf("/") + 1) || name);

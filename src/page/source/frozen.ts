@@ -10,7 +10,7 @@ export interface Talk {
   events: Event[];
   /** The cost of each turn, in US dollars. */
   costs: [number, number][];
-  /** What `get_session_details` says of the session. */
+  /** The tools, the end and the children of what `get_session_details` says of the session. */
   details?: any;
 }
 

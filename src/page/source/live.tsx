@@ -1,4 +1,4 @@
-// What agents are doing now: a card for every session that has an event of the last minutes.
+// The sessions with an event of the last minutes: what each one runs, or what it waits for.
 
 import { useEffect } from "preact/hooks";
 import { isConnected } from "./api";
@@ -9,8 +9,8 @@ import { sessionLink } from "./links";
 import { scopeOf } from "./scope";
 import type { Route } from "./route";
 
-/** A session without an event for this long is no longer at work. */
-const ACTIVE_MS = 15 * 60_000;
+/** A session is active for this many minutes after its last event. An open call is taken as running for as long. */
+const ACTIVE_MINUTES = 15;
 /** Number of cards. */
 const CARDS = 12;
 
@@ -21,11 +21,11 @@ export function LiveView({ route }: { route: Route }) {
   const listed = useTool("list_sessions", { ...scopeOf(route.params), limit: CARDS }, "soon");
   if (listed.error) return <Failure error={listed.error} />;
   const sessions: any[] = listed.data?.sessions ?? [];
-  const active = sessions.filter((session) => now - Date.parse(session.ended_at ?? 0) < ACTIVE_MS);
+  const active = sessions.filter((session) => now - Date.parse(session.ended_at ?? 0) < ACTIVE_MINUTES * 60_000);
   const others = sessions.filter((session) => !active.includes(session)).slice(0, 6);
   return (
     <div class="live">
-      <h1>{active.length ? `${plural(active.length, "agent")} running` : "No agent is running"}</h1>
+      <h1>{active.length === CARDS ? "At least " : ""}{active.length || "None"} active in the last {ACTIVE_MINUTES} minutes</h1>
       <p class="dim" role="status">{isConnected ? "New events appear automatically." : "Connection lost. Reconnecting."}</p>
       <div class="cards">{active.map((session) => <AgentCard key={session.session_id} session={session} now={now} isActive />)}</div>
       {others.length > 0 && <>
@@ -36,12 +36,25 @@ export function LiveView({ route }: { route: Route }) {
   );
 }
 
+/** Returns the words for a call. An open one runs only in a session that is active. */
+const callState = (state: string, isActive?: boolean): string => (state !== "open" ? state : isActive ? "running" : "no result");
+
+const eventIndex = (item: any): number => Number(item?.event_id?.split(":").pop() ?? -1);
+
+/** Returns what an active session waits for, unless it is at work with a call. */
+function waitState(summary: any): string | undefined {
+  const end = summary?.end;
+  if (end?.unanswered_prompt) return "no answer yet";
+  const last = end?.last_calls?.at(-1);
+  return eventIndex(summary?.last_message) > eventIndex(last) ? "waiting for you" : undefined;
+}
+
 function AgentCard({ session, now, isActive }: { session: any; now: number; isActive?: boolean }) {
   const { data } = useTool("get_session_details", { session_id: session.session_id }, isActive ? "soon" : "slow");
   const { data: context } = useTool("analyze_session", { session_id: session.session_id, checks: "context", limit: 1 });
   const summary = data?.summary;
-  const calls: any[] = summary?.end?.last_calls ?? [];
-  const last = calls[calls.length - 1];
+  const last = summary?.end?.last_calls?.at(-1);
+  const waiting = isActive ? waitState(summary) : undefined;
   const series: [number, number][] = context?.context?.series ?? [];
   const peak = Math.max(...series.map(([, value]) => value), 1);
   const ms = session.ended_at ? now - Date.parse(session.ended_at) : undefined;
@@ -51,7 +64,8 @@ function AgentCard({ session, now, isActive }: { session: any; now: number; isAc
       <p class="facts dim">
         <span>{session.project}</span><span>{session.provider}</span>{session.model && <Chip model={session.model} />}
       </p>
-      {last && <p class="doing"><span class={`state ${last.state}`}>{last.state === "open" ? "running" : last.state}</span> <span class="tool">{last.tool_name}</span> <code class="deed">{last.call}</code></p>}
+      {waiting ? <p class="doing"><span class="state waiting">{waiting}</span></p>
+        : last && <p class="doing"><span class={`state ${last.state} ${isActive ? "" : "past"}`}>{callState(last.state, isActive)}</span> <span class="tool">{last.tool_name}</span> <code class="deed">{last.call}</code></p>}
       {summary?.last_message && <p class="said">{summary.last_message.text.slice(0, 240)}</p>}
       <p class="facts dim">
         <span>{ms !== undefined && ms < 60_000 ? "seconds ago" : ago(session.ended_at, now)}</span>

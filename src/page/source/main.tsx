@@ -152,7 +152,7 @@ function LoggedOut({ reason }: { reason?: string }) {
     <main class="logged-out">
       <h1>sessions</h1>
       <p role="alert">{reason ?? "This browser is not logged in."}</p>
-      <p>Open the latest link that <code>sessions web</code> printed. Each link works once.</p>
+      {!reason && <p>Open the latest link that <code>sessions web</code> printed. Each link works once.</p>}
     </main>
   );
 }

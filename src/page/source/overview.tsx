@@ -5,8 +5,9 @@ import { useEffect, useMemo, useState } from "preact/hooks";
 import { isFrozen, linkTo } from "./address";
 import { call } from "./api";
 import { type Bar, Bars, Calendar, Hours } from "./charts";
+import { colourOf } from "./colours";
 import { Card, Chip, Choice, EventLink, Failure, FilterButton, Limited, Skeleton } from "./parts";
-import { ago, bytes, colourOf, cost, count, date, duration, modelName, plural, shiftDay, short, shortPath, time, tokensOf, zone } from "./format";
+import { ago, bytes, cost, count, date, duration, modelName, plural, shiftDay, short, shortPath, time, tokensOf, zone } from "./format";
 import { file } from "./frozen";
 import { useClock, useQuestion, useTool } from "./hooks";
 import { sessionLink } from "./links";
@@ -104,13 +105,13 @@ export function Overview({ route }: { route: Route }) {
         <Choice label="Group by" value={span} values={SPANS} onChange={(value) => setParams({ by: value }, true)} />
       </div>
       <div class="grid-cards">
-        <Card title={`${measure[0]!.toUpperCase()}${measure.slice(1)}${isDrawn ? ` by ${span}` : ""}`} wide isReady={!!days.data}>
+        <Card title={`${measure[0]!.toUpperCase()}${measure.slice(1)}${isDrawn ? ` by ${span}` : ""}`} width="full" isReady={!!days.data}>
           <Spending groups={keep(days.data?.groups)} span={span} measure={measure} />
         </Card>
         <Card title="Models" isReady={!!agents.data}><Shares groups={byModel} name="model" filter="model" measure={measure} /></Card>
         <Card title="Projects" isReady={!!projects.data}><Shares groups={keep(projects.data?.groups)} name="project" filter="project" measure={measure} /></Card>
         <Card title="Agents" isReady={!!agents.data}><Shares groups={byModel} name="provider" filter="agent" measure={measure} /></Card>
-        <Card title="Days" note={`in ${isFrozen ? file.timezone : zone}`} isReady={!!calendar.data}><Days groups={keep(calendar.data?.groups)} measure={measure} /></Card>
+        <Card title="Days" width="half" note={`in ${isFrozen ? file.timezone : zone}`} isReady={!!calendar.data}><Days groups={keep(calendar.data?.groups)} measure={measure} /></Card>
         {isDrawn && <>
           <WeekHours params={params} />
           <Errors params={params} />
@@ -247,14 +248,14 @@ function WeekHours({ params }: { params: URLSearchParams }) {
     }
     return grid;
   }, [data]);
-  return <Card title="Hours of the week" note={`in ${zone}`} isReady={!!data}><Hours cells={cells} label="Events by hour of the week" /></Card>;
+  return <Card title="Hours of the week" width="half" note={`in ${zone}`} isReady={!!data}><Hours cells={cells} label="Events by hour of the week" /></Card>;
 }
 
 function Errors({ params }: { params: URLSearchParams }) {
   const { data } = useTool("analyze_session", { ...scopeOf(params), limit: 30 });
   const findings: any[] = data?.findings ?? [];
   return (
-    <Card title="Recurring errors" note={params.has("model") ? "of all models, with what fixed them" : "with what fixed them"} wide isReady={!!data}>
+    <Card title="Recurring errors" note={params.has("model") ? "of all models, with what fixed them" : "with what fixed them"} width="full" isReady={!!data}>
       {data && !findings.length && <p class="dim">No error recurred.</p>}
       <ul class="errors">
         <Limited rows={findings} limit={6} render={(finding: any) => (
@@ -283,7 +284,7 @@ function SlowTools({ groups }: { groups?: Group[] }) {
     .filter((group) => group.group.tool && (group.duration_ms?.p95 ?? group.duration_ms?.total ?? 0) > 0)
     .sort((a, b) => (b.duration_ms?.total ?? 0) - (a.duration_ms?.total ?? 0));
   return (
-    <Card title="Tools by waiting time" isReady={!!groups}>
+    <Card title="Tools by waiting time" width="full" isReady={!!groups}>
       <div class="scroll" tabIndex={0} role="region" aria-label="Tools by waiting time">
         <table class="numbers">
           <thead><tr><th>Tool</th><th>Calls</th><th>Failed</th><th>Median</th><th>p95</th><th>Total</th><th>Output</th></tr></thead>
@@ -347,9 +348,9 @@ function useOpenEnds(params: URLSearchParams): OpenEnd[] | undefined {
 function OpenEnds({ params }: { params: URLSearchParams }) {
   const now = useClock(60_000);
   const ends = useOpenEnds(params);
-  if (ends?.length === 0) return null;
   return (
-    <Card title="Left open" note={`in the latest ${RECENT} sessions`} isReady={!!ends}>
+    <Card title="Left open" width="half" note={`in the latest ${RECENT} sessions`} isReady={!!ends}>
+      {ends?.length === 0 && <p class="dim">Nothing.</p>}
       <ul class="open-ends">
         {(ends ?? []).map(({ session, todos, files, unfinished }) => (
           <li key={session.session_id}>
@@ -372,7 +373,7 @@ const tokensWithSubagents = (session: any): number => tokensOf((session.with_sub
 function Largest({ params }: { params: URLSearchParams }) {
   const { data } = useTool("list_sessions", { ...scopeOf(params), sort: "tokens", limit: 100 });
   return (
-    <Card title="Largest sessions" note={<a href={linkTo(addressOf("search", { sort: "tokens" }))}>all</a>} isReady={!!data}>
+    <Card title="Largest sessions" width="full" note={<a href={linkTo(addressOf("search", { sort: "tokens" }))}>all</a>} isReady={!!data}>
       <ul class="edits">
         {ofModel(data?.sessions, params).sort((a, b) => tokensWithSubagents(b) - tokensWithSubagents(a)).slice(0, 10).map((session: any) => (
           <li key={session.session_id}>
@@ -405,7 +406,7 @@ function RecentEdits({ params }: { params: URLSearchParams }) {
   const rows = useMemo(() => (data?.events ?? []).map(({ event_id, timestamp, files, diff }: Event) =>
     ({ id: event_id, timestamp, path: files?.[0] ?? "", edits: 1, added: diff?.added ?? 0, removed: diff?.removed ?? 0 })).reduce(joinEdit, []), [data]);
   return (
-    <Card title="Recent edits" isReady={!!data || ids?.length === 0}>
+    <Card title="Recent edits" width="half" isReady={!!data || ids?.length === 0}>
       <ul class="edits">
         <Limited rows={rows} limit={10} render={(row: any) => (
           <li key={row.id}>

@@ -4,7 +4,8 @@ import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { isEmbedded } from "./address";
 import type { ToolFailure } from "./api";
-import { colourOf, modelName } from "./format";
+import { colourOf } from "./colours";
+import { modelName } from "./format";
 import { sessionLink } from "./links";
 import { currentRoute, setParams } from "./route";
 
@@ -72,10 +73,10 @@ export function Skeleton({ lines = 4 }: { lines?: number }) {
   return <div class="loading" role="status" aria-label="Loading">{Array.from({ length: lines }, (_, at) => <span key={at} />)}</div>;
 }
 
-/** A card with a heading, and with its content once that is there. */
-export function Card({ title, note, children, wide, isReady = true }: { title: string; note?: ComponentChildren; children: ComponentChildren; wide?: boolean; isReady?: boolean }) {
+/** A card with a heading, and with its content once that is there. Without a width it takes a third of the row. */
+export function Card({ title, note, children, width, isReady = true }: { title: string; note?: ComponentChildren; children: ComponentChildren; width?: "half" | "full"; isReady?: boolean }) {
   return (
-    <section class={`card ${wide ? "wide" : ""}`}>
+    <section class={`card ${width ?? ""}`}>
       <h2>{title}</h2>
       {note && <p class="dim note">{note}</p>}
       {isReady ? children : <Skeleton />}

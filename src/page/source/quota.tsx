@@ -25,7 +25,7 @@ export function Quota() {
   if (!text) return null;
   const seen = `${String(timestamp).replace(" ", "T").replace(/Z?$/, "Z")}`;
   return (
-    <Card title="Quota" note={`of ${provider}, seen ${ago(seen, now)}`}>
+    <Card title="Quota" width="full" note={`of ${provider}, seen ${ago(seen, now)}`}>
       <ul class="quota">
         {parse(text).map((window) => {
           // A window that began again has used nothing that a log knows of.
