@@ -32,9 +32,9 @@ pub(super) fn write_logs(
     let mut without_log = 0;
     for at in sessions {
         let session = &snapshot.sessions()[*at];
-        let files = archive.iter().flat_map(|archive| {
-            archive.files_of(session.id()).map(move |file| (archive, file))
-        });
+        let files = archive
+            .iter()
+            .flat_map(|archive| archive.files_of(session.id()).map(move |file| (archive, file)));
         let mut is_written = false;
         for (archive, file) in files {
             let path = Path::new(&file.path);
