@@ -150,7 +150,8 @@ fn provoke(code: ErrorCode, client: &mut Client) -> Option<(Value, Option<TestEn
         }
         ErrorCode::StoreDamaged => {
             let env = TestEnv::with_samples();
-            env.write("store/catalog.db", "{");
+            // SQLite takes a file of a few bytes for an empty database as soon as it may write.
+            env.write("store/catalog.db", "{".repeat(8192));
             command(env, &["list"])
         }
         ErrorCode::StoreUnavailable => {
