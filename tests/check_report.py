@@ -24,6 +24,7 @@ import sys
 import tempfile
 import time
 import zlib
+from urllib.parse import quote
 
 from browser_checks import EVERYTHING, Checks, Server, read_arguments, wait_until
 from hostile_logs import check_hostile
@@ -152,7 +153,7 @@ def check_behaviour(checks, browser, report, data):
     shown = 0
     for session in data["sessions"]:
         id = session["session_id"]
-        page.goto(f"{report}#/session/{id}")
+        page.goto(f"{report}#/session/{quote(id, safe='')}")
         wait_until(page, f"document.querySelector('.facts-side')?.textContent.includes({json.dumps(id)})")
         if session["counts"]["turns"] > 0:
             page.wait_for_selector("[data-event]", state="attached")
