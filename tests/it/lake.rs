@@ -477,3 +477,17 @@ fn a_killed_pull_is_continued() {
     }
     assert_eq!(killed, kills, "the pull is too quick to be killed");
 }
+
+#[test]
+fn what_damage_took_of_a_pull_comes_back_with_the_next_one() {
+    let (_pier, lake) = pier_with(&["one", "two"]);
+    let server = machine("server", "team", "");
+    pull(&server, &lake).has(json!({"imported": 2}));
+    let is_index = |path: &PathBuf| path.ends_with("skip.idx");
+    let files: Vec<PathBuf> = contents_below(&server.store()).into_keys().filter(is_index).collect();
+    server.write(server.store().join(&files[0]), "damaged");
+    let _ = server.run(["ingest", "--verify", "--quiet"]);
+    assert_eq!(server.json(["list"])["data"]["sessions"].list().len(), 0);
+    pull(&server, &lake).has(json!({"imported": 2, "problems": []}));
+    assert_eq!(server.json(["list"])["data"]["sessions"].list().len(), 2);
+}

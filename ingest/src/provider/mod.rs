@@ -26,6 +26,8 @@ mod crush;
 mod cursor;
 mod cursoride;
 mod devin;
+#[cfg(test)]
+mod dockhand;
 mod droid;
 pub mod encrypted;
 mod forge;

@@ -174,7 +174,8 @@ impl<'a> Pull<'a> {
 
     /// Returns a text that stays the same as long as there is nothing new to import. The times of the
     /// filter are not in it; see [`PullFilter::is_within`]. Its first word is about the rest of
-    /// the filter, the rules of masking and what was forgotten.
+    /// the filter, the rules of masking, and what was forgotten or lost: also listings that did not change may
+    /// have something to import if it differs.
     pub(super) fn signature(&self, versions: &BTreeMap<String, String>) -> String {
         let PullFilter { user, project, since: _, until: _, skips_excluded: _, takes_logs } =
             self.context.filter;
@@ -182,10 +183,11 @@ impl<'a> Pull<'a> {
         // What is not forgotten any more may be in a listing that did not change.
         let mut forgotten: Vec<&String> = self.forgotten.iter().collect();
         forgotten.sort();
-        // An archive that was removed is filled again.
+        // An archive that was removed is filled again, and so is a store that lost sessions to damage.
         let logs = *takes_logs && self.context.store.has_archive();
+        let imported = self.known.imported.len();
         let filter = format!(
-            "{user:?} {project:?} {rules} {:?} {forgotten:?} {takes_logs} {logs}",
+            "{user:?} {project:?} {rules} {:?} {forgotten:?} {takes_logs} {logs} {imported}",
             self.exclude
         );
         let filter = sha256(filter.as_bytes());
@@ -205,7 +207,7 @@ impl<'a> Pull<'a> {
         logs.sort();
         parts.push(format!("{logs:?}"));
         let rest = sha256(parts.join("\n").as_bytes());
-        format!("{filter} {rest} {}", self.known.imported.len())
+        format!("{filter} {rest}")
     }
 
     /// Notes the versions of listings whose sessions an earlier pull imported.
