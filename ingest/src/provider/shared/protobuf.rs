@@ -98,7 +98,8 @@ impl<'a> WireMessage<'a> {
         append_texts(self, MAX_DEPTH, out);
     }
 
-    fn bytes(&self, number: u32) -> impl Iterator<Item = &'a [u8]> {
+    /// Returns the bytes in a field, which may be repeated.
+    pub(crate) fn bytes(&self, number: u32) -> impl Iterator<Item = &'a [u8]> {
         self.0.iter().filter_map(move |(known, value)| {
             let WireValue::Bytes(bytes) = value else { return None };
             (*known == number).then_some(*bytes)
