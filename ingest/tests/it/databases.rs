@@ -53,6 +53,21 @@ const DATABASES: &[SampleDatabase] = &[
         ),
     },
     SampleDatabase {
+        path: "cursor-cli/chats/8f0c7be1d24a6953ab0e61f7c8d5b342/5c0e9b27-41d8-4f6a-8a93-d7b2e60f1c48/store.db",
+        session: "5c0e9b27-41d8-4f6a-8a93-d7b2e60f1c48",
+        prompt: r#"INSERT INTO blobs VALUES
+            ('b1', CAST('{"role":"user","content":"One more thing."}' AS BLOB))"#,
+        title: None,
+    },
+    SampleDatabase {
+        path: "antigravity-ide/conversations/b7d3e810-5f2c-4a69-9e04-1c86f0a2d75b.db",
+        session: "b7d3e810-5f2c-4a69-9e04-1c86f0a2d75b",
+        // A step of the kind 14 with the time 5.1.1 and the text 19.2.
+        prompt: "INSERT INTO steps (idx, step_type, status, step_payload) VALUES (14, 14, 3,
+            x'080e2a080a0608a4a29cd7069a0111120f4f6e65206d6f7265207468696e672e')",
+        title: None,
+    },
+    SampleDatabase {
         path: "zed/threads/threads.db",
         session: "3fa1c90e-5d28-47b6-9e04-8b7c6d1f2a53",
         prompt: r#"UPDATE threads SET updated_at = '2025-11-03T11:00:00+00:00', data =
@@ -248,6 +263,14 @@ fn hostile_rows_are_kept_as_text_or_reported() {
              INSERT INTO cursorDiskKV VALUES ('composerData:../x', '{{}}'),
              ('bubbleId:../x:y', '{{\"type\":99}}')"
             ),
+        ),
+        (
+            "antigravity-ide/conversations/b7d3e810-5f2c-4a69-9e04-1c86f0a2d75b.db",
+            "UPDATE steps SET step_payload = x'0affffff' WHERE idx = 2;
+             UPDATE steps SET status = 'done', step_type = 'x' WHERE idx = 5;
+             UPDATE gen_metadata SET data = x'120affff';
+             UPDATE trajectory_meta SET cascade_id = '../../x'"
+                .to_owned(),
         ),
         (
             "zed/threads/threads.db",
