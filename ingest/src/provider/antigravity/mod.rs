@@ -34,7 +34,7 @@ use crate::text::render;
 pub(super) const FORMAT: LogFormat = LogFormat {
     provider: Provider::Antigravity,
     has_unique_ids: false,
-    decoder_version: 1,
+    decoder_version: 2,
     roots: |places| {
         ["antigravity", "antigravity-cli", "antigravity-ide"]
             .iter()

@@ -33,7 +33,7 @@ use crate::text::render;
 pub(super) const FORMAT: LogFormat = LogFormat {
     provider: Provider::Cursor,
     has_unique_ids: false,
-    decoder_version: 1,
+    decoder_version: 2,
     roots: |places| [".cursor/projects", ".cursor/chats"].map(|it| places.home_path(it)).to_vec(),
     sniff: claim_log,
     quirks: Quirks {
