@@ -89,6 +89,8 @@ closed_enum! {
         CommandCode = "commandcode",
         /// ZCode, the agent of Z.ai.
         ZCode = "zcode",
+        /// DeepSeek Harness, `dsh`.
+        Dsh = "dsh",
         /// Any agent whose session was exported as a trajectory in the Agent Trajectory Interchange
         /// Format.
         Atif = "atif",

@@ -152,6 +152,12 @@ pub(super) fn commands_of(agent: Provider) -> &'static AgentCommands {
             resume: ById(&["resume"]),
             start: StartWay::Impossible,
         },
+        // Not verified in its own documentation; a public program uses it.
+        Provider::Dsh => &AgentCommands {
+            program: "dsh",
+            resume: ById(&["--profile", "tui", "--resume"]),
+            start: StartWay::Impossible,
+        },
         Provider::Cortex => &AgentCommands {
             program: "cortex",
             resume: Impossible(

@@ -29,6 +29,7 @@ mod devin;
 #[cfg(test)]
 mod dockhand;
 mod droid;
+mod dsh;
 pub mod encrypted;
 mod forge;
 pub mod format;
@@ -80,6 +81,7 @@ pub static FORMATS: [LogFormat; Provider::ALL.len() - ALIASES.len()] = [
     gemini::FORMAT,
     copilot::FORMAT,
     commandcode::FORMAT,
+    dsh::FORMAT,
     pi::FORMAT,
     openclaw::FORMAT,
     vscopilot::FORMAT,
