@@ -91,6 +91,8 @@ closed_enum! {
         ZCode = "zcode",
         /// DeepSeek Harness, `dsh`.
         Dsh = "dsh",
+        /// QwenPaw, earlier CoPaw.
+        QwenPaw = "qwenpaw",
         /// Any agent whose session was exported as a trajectory in the Agent Trajectory Interchange
         /// Format.
         Atif = "atif",

@@ -158,6 +158,11 @@ pub(super) fn commands_of(agent: Provider) -> &'static AgentCommands {
             resume: ById(&["--profile", "tui", "--resume"]),
             start: StartWay::Impossible,
         },
+        Provider::QwenPaw => &AgentCommands {
+            program: "qwenpaw",
+            resume: Impossible("no command is known with which QwenPaw resumes a session by id"),
+            start: StartWay::Impossible,
+        },
         Provider::Cortex => &AgentCommands {
             program: "cortex",
             resume: Impossible(

@@ -50,6 +50,7 @@ mod openhands;
 mod pi;
 mod poolside;
 mod qwen;
+mod qwenpaw;
 pub mod retention;
 pub mod shared;
 mod vibe;
@@ -106,6 +107,7 @@ pub static FORMATS: [LogFormat; Provider::ALL.len() - ALIASES.len()] = [
     junie::FORMAT,
     gptme::FORMAT,
     zcode::FORMAT,
+    qwenpaw::FORMAT,
     kimi::FORMAT,
     grok::FORMAT,
     hermes::FORMAT,
