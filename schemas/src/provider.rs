@@ -93,6 +93,8 @@ closed_enum! {
         Dsh = "dsh",
         /// QwenPaw, earlier CoPaw.
         QwenPaw = "qwenpaw",
+        /// Reasonix.
+        Reasonix = "reasonix",
         /// Any agent whose session was exported as a trajectory in the Agent Trajectory Interchange
         /// Format.
         Atif = "atif",

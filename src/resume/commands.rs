@@ -163,6 +163,11 @@ pub(super) fn commands_of(agent: Provider) -> &'static AgentCommands {
             resume: Impossible("no command is known with which QwenPaw resumes a session by id"),
             start: StartWay::Impossible,
         },
+        Provider::Reasonix => &AgentCommands {
+            program: "reasonix",
+            resume: Impossible("no command is known with which Reasonix resumes a session by id"),
+            start: StartWay::Impossible,
+        },
         Provider::Cortex => &AgentCommands {
             program: "cortex",
             resume: Impossible(

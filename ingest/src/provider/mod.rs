@@ -51,6 +51,7 @@ mod pi;
 mod poolside;
 mod qwen;
 mod qwenpaw;
+mod reasonix;
 pub mod retention;
 pub mod shared;
 mod vibe;
@@ -83,6 +84,7 @@ pub static FORMATS: [LogFormat; Provider::ALL.len() - ALIASES.len()] = [
     copilot::FORMAT,
     commandcode::FORMAT,
     dsh::FORMAT,
+    reasonix::FORMAT,
     pi::FORMAT,
     openclaw::FORMAT,
     vscopilot::FORMAT,
