@@ -95,6 +95,8 @@ closed_enum! {
         QwenPaw = "qwenpaw",
         /// Reasonix.
         Reasonix = "reasonix",
+        /// Piebald.
+        Piebald = "piebald",
         /// Any agent whose session was exported as a trajectory in the Agent Trajectory Interchange
         /// Format.
         Atif = "atif",

@@ -168,6 +168,11 @@ pub(super) fn commands_of(agent: Provider) -> &'static AgentCommands {
             resume: Impossible("no command is known with which Reasonix resumes a session by id"),
             start: StartWay::Impossible,
         },
+        Provider::Piebald => &AgentCommands {
+            program: "piebald",
+            resume: Impossible("Piebald resumes chats only in its window"),
+            start: StartWay::Impossible,
+        },
         Provider::Cortex => &AgentCommands {
             program: "cortex",
             resume: Impossible(

@@ -48,6 +48,7 @@ mod openclaw;
 mod opencode;
 mod openhands;
 mod pi;
+mod piebald;
 mod poolside;
 mod qwen;
 mod qwenpaw;
@@ -110,6 +111,7 @@ pub static FORMATS: [LogFormat; Provider::ALL.len() - ALIASES.len()] = [
     gptme::FORMAT,
     zcode::FORMAT,
     qwenpaw::FORMAT,
+    piebald::FORMAT,
     kimi::FORMAT,
     grok::FORMAT,
     hermes::FORMAT,
