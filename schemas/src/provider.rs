@@ -89,6 +89,14 @@ closed_enum! {
         CommandCode = "commandcode",
         /// ZCode, the agent of Z.ai.
         ZCode = "zcode",
+        /// DeepSeek Harness, `dsh`.
+        Dsh = "dsh",
+        /// QwenPaw, earlier CoPaw.
+        QwenPaw = "qwenpaw",
+        /// Reasonix.
+        Reasonix = "reasonix",
+        /// Piebald.
+        Piebald = "piebald",
         /// Any agent whose session was exported as a trajectory in the Agent Trajectory Interchange
         /// Format.
         Atif = "atif",

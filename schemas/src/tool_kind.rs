@@ -162,6 +162,7 @@ const NAMES: &[(ToolKind, &[&str])] = &[
             "readshellcommandoutput",
             "writetolongrunningshellcommand",
             "execshell",
+            "executeshellcommand",
         ],
     ),
     (
@@ -201,6 +202,7 @@ const NAMES: &[(ToolKind, &[&str])] = &[
             "fileglobv2",
             "grepfiles",
             "fssearch",
+            "searchcontent",
         ],
     ),
     (

@@ -152,6 +152,27 @@ pub(super) fn commands_of(agent: Provider) -> &'static AgentCommands {
             resume: ById(&["resume"]),
             start: StartWay::Impossible,
         },
+        // Not verified in its own documentation; a public program uses it.
+        Provider::Dsh => &AgentCommands {
+            program: "dsh",
+            resume: ById(&["--profile", "tui", "--resume"]),
+            start: StartWay::Impossible,
+        },
+        Provider::QwenPaw => &AgentCommands {
+            program: "qwenpaw",
+            resume: Impossible("no command is known with which QwenPaw resumes a session by id"),
+            start: StartWay::Impossible,
+        },
+        Provider::Reasonix => &AgentCommands {
+            program: "reasonix",
+            resume: Impossible("no command is known with which Reasonix resumes a session by id"),
+            start: StartWay::Impossible,
+        },
+        Provider::Piebald => &AgentCommands {
+            program: "piebald",
+            resume: Impossible("Piebald resumes chats only in its window"),
+            start: StartWay::Impossible,
+        },
         Provider::Cortex => &AgentCommands {
             program: "cortex",
             resume: Impossible(

@@ -104,7 +104,8 @@ fn the_picture_of_the_page_is_of_this_page_and_these_sessions() {
 
 /// Sample sessions that are in no picture: those that are made of damaged records and hostile names, and
 /// late ones of many further agents, which would fill the first screen.
-const NOT_SHOWN: [&str; 18] = [
+const NOT_SHOWN: [&str; 24] = [
+    "antigravity-ide",
     "broken",
     "chatgpt",
     "claudeai",
@@ -112,14 +113,19 @@ const NOT_SHOWN: [&str; 18] = [
     "codewhale",
     "commandcode",
     "cortex",
+    "cursor-cli",
     "devin",
+    "dsh",
     "forge",
     "geminiapps",
     "gptme",
     "hostile",
     "junie",
     "openhands",
+    "piebald",
     "poolside",
+    "qwenpaw",
+    "reasonix",
     "vibe",
     "warp",
     "zcode",

@@ -23,13 +23,14 @@ const MASK: &str = "[REDACTED:github_token]";
 
 /// Files of the samples that do not come back: sessions in databases or in many files, indexes that
 /// several sessions share, and what is not a log.
-const NOT_RESTORED: [&str; 15] = [
+const NOT_RESTORED: [&str; 16] = [
     // What comes back of databases are rows; see `sessions_of_databases_come_back_row_by_row`.
     ".db",
     ".sqlite",
     ".vscdb",
     "opencode/storage/",
     "openhands/",
+    "cursor-cli/",
     "chatgpt/",
     "claudeai/",
     "geminiapps/",

@@ -204,7 +204,7 @@ fn has_log_name(path: &Path) -> bool {
     let mut rules = FORMATS.iter().filter_map(|format| format.quirks.is_log_name);
     let by_rule = rules.find_map(|is_log_name| is_log_name(plain));
     let is_log = by_rule.unwrap_or(plain.ends_with(".jsonl") || plain.ends_with(".json"));
-    is_log || assemblies().any(|assembly| assembly.shares_file && assembly.has_source(path))
+    is_log || assemblies().any(|assembly| assembly.has_source(path))
 }
 
 /// Returns whether a folder holds no logs: parts of sessions, which are read with their sessions, or

@@ -40,7 +40,7 @@ const IN_HOME: &[(&str, &[&str], &str, &str)] = &[
         "Antigravity",
         &[".gemini/antigravity/conversations"],
         "pb",
-        "only its transcripts in `brain` are read",
+        "only its databases and its transcripts in `brain` are read",
     ),
 ];
 

@@ -157,7 +157,9 @@ impl Platform {
 const EDITORS: &[&str] = &[
     "Code",
     "Code - Insiders",
+    "Code - OSS",
     "VSCodium",
+    "Positron",
     "Cursor",
     "Windsurf",
     "Windsurf - Next",
@@ -169,6 +171,7 @@ const EDITORS: &[&str] = &[
 const EDITOR_SERVERS: &[&str] = &[
     ".vscode-server",
     ".vscode-server-insiders",
+    ".vscode-server-oss",
     ".vscodium-server",
     ".cursor-server",
     ".windsurf-server",
@@ -250,7 +253,13 @@ impl<'a> AgentFolders<'a> {
     pub fn editor_paths(&self, path: &str) -> Vec<PathBuf> {
         let local = EDITORS.iter().map(|editor| self.application_path(editor));
         let servers = EDITOR_SERVERS.iter().map(|server| self.home_path(server).join("data"));
-        local.chain(servers).map(|folder| folder.join("User").join(path)).collect()
+        // An editor in the browser, which has its files on the machine that serves it.
+        let code_server = [self.data_path("code-server")];
+        local
+            .chain(servers)
+            .chain(code_server)
+            .map(|folder| folder.join("User").join(path))
+            .collect()
     }
 
     /// Returns the path in an environment variable, unless that is unset or empty.

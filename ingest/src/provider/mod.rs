@@ -29,6 +29,7 @@ mod devin;
 #[cfg(test)]
 mod dockhand;
 mod droid;
+mod dsh;
 pub mod encrypted;
 mod forge;
 pub mod format;
@@ -47,8 +48,11 @@ mod openclaw;
 mod opencode;
 mod openhands;
 mod pi;
+mod piebald;
 mod poolside;
 mod qwen;
+mod qwenpaw;
+mod reasonix;
 pub mod retention;
 pub mod shared;
 mod vibe;
@@ -80,6 +84,8 @@ pub static FORMATS: [LogFormat; Provider::ALL.len() - ALIASES.len()] = [
     gemini::FORMAT,
     copilot::FORMAT,
     commandcode::FORMAT,
+    dsh::FORMAT,
+    reasonix::FORMAT,
     pi::FORMAT,
     openclaw::FORMAT,
     vscopilot::FORMAT,
@@ -104,6 +110,8 @@ pub static FORMATS: [LogFormat; Provider::ALL.len() - ALIASES.len()] = [
     junie::FORMAT,
     gptme::FORMAT,
     zcode::FORMAT,
+    qwenpaw::FORMAT,
+    piebald::FORMAT,
     kimi::FORMAT,
     grok::FORMAT,
     hermes::FORMAT,

@@ -25,7 +25,7 @@ pub enum Container {
 impl Container {
     /// Splits a file name into the compression that its extension shows and the name without it.
     pub(crate) fn of_name(name: &str) -> (Self, &str) {
-        if let Some(plain) = name.strip_suffix(".zst") {
+        if let Some(plain) = name.strip_suffix(".zst").or_else(|| name.strip_suffix(".zstd")) {
             (Self::Zstd, plain)
         } else if let Some(plain) = name.strip_suffix(".gz") {
             (Self::Gzip, plain)

@@ -53,8 +53,8 @@ pub(crate) fn lock_giant_document(bytes: u64) -> Option<MutexGuard<'static, ()>>
 }
 
 /// Returns the files that may contain a log, plain or compressed.
-pub(crate) fn log_paths(log: &Path) -> [PathBuf; 3] {
-    ["", ".zst", ".gz"].map(|extension| {
+pub(crate) fn log_paths(log: &Path) -> [PathBuf; 4] {
+    ["", ".zst", ".zstd", ".gz"].map(|extension| {
         let mut file = log.as_os_str().to_owned();
         file.push(extension);
         file.into()

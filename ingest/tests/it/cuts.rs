@@ -84,6 +84,7 @@ fn companions_of(log: &str) -> Vec<String> {
         format!("{folder}/{stem}.json"),
         format!("{folder}/{}", name.replace(".messages.json", ".json")),
         format!("{folder}/summary.json"),
+        format!("{log}.meta"),
         format!("{folder}/meta.json"),
         format!("{session}/state.json"),
         "kimi/kimi.json".to_owned(),
@@ -195,8 +196,12 @@ fn logs() -> Vec<String> {
     memory.ingest(&samples());
     let mut logs = Vec::new();
     for source in memory.sources() {
-        let is_file = !source.path.contains('#') && source.provider != Some(Provider::OpenCode);
-        let path = Path::new(&source.path).strip_prefix(samples()).expect("a sample");
+        let path = Path::new(&source.path);
+        // Not a part of a database, and not compressed.
+        let is_file = path.is_file()
+            && path.extension().is_none_or(|extension| extension != "db")
+            && source.provider != Some(Provider::OpenCode);
+        let path = path.strip_prefix(samples()).expect("a sample");
         if source.status == SourceStatus::Ok && source.session_id.is_some() && is_file {
             logs.push(path.to_string_lossy().into_owned());
         }

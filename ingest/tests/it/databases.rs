@@ -53,6 +53,21 @@ const DATABASES: &[SampleDatabase] = &[
         ),
     },
     SampleDatabase {
+        path: "cursor-cli/chats/8f0c7be1d24a6953ab0e61f7c8d5b342/5c0e9b27-41d8-4f6a-8a93-d7b2e60f1c48/store.db",
+        session: "5c0e9b27-41d8-4f6a-8a93-d7b2e60f1c48",
+        prompt: r#"INSERT INTO blobs VALUES
+            ('b1', CAST('{"role":"user","content":"One more thing."}' AS BLOB))"#,
+        title: None,
+    },
+    SampleDatabase {
+        path: "antigravity-ide/conversations/b7d3e810-5f2c-4a69-9e04-1c86f0a2d75b.db",
+        session: "b7d3e810-5f2c-4a69-9e04-1c86f0a2d75b",
+        // A step of the kind 14 with the time 5.1.1 and the text 19.2.
+        prompt: "INSERT INTO steps (idx, step_type, status, step_payload) VALUES (14, 14, 3,
+            x'080e2a080a0608a4a29cd7069a0111120f4f6e65206d6f7265207468696e672e')",
+        title: None,
+    },
+    SampleDatabase {
         path: "zed/threads/threads.db",
         session: "3fa1c90e-5d28-47b6-9e04-8b7c6d1f2a53",
         prompt: r#"UPDATE threads SET updated_at = '2025-11-03T11:00:00+00:00', data =
@@ -85,6 +100,17 @@ const DATABASES: &[SampleDatabase] = &[
             INSERT INTO part VALUES ('p', 'm', 'sess_4d1e7a90-5b3c-4f82-a6d7-90c2e8b5f143', 0,
             '{"type":"text","text":"One more thing."}', 1793480000000, 1793480000000)"#,
         title: Some("UPDATE session SET title = 'Another title' WHERE title LIKE 'Release%'"),
+    },
+    SampleDatabase {
+        path: "piebald/app.db",
+        session: "piebald-1",
+        prompt: "INSERT INTO messages (id, parent_chat_id, parent_message_id, role, created_at)
+            VALUES (90, 1, 6, 'user', '2026-11-01T15:00:00+00:00');
+            INSERT INTO message_parts VALUES (90, 90, 'text', 0);
+            INSERT INTO message_part_text VALUES (90, 0);
+            INSERT INTO message_content_nodes VALUES (90, 90, 'text', 0);
+            INSERT INTO message_node_text VALUES (90, 'One more thing.')",
+        title: Some("UPDATE chats SET title = 'Another title' WHERE id = 1"),
     },
     SampleDatabase {
         path: "forge/.forge.db",
@@ -250,6 +276,14 @@ fn hostile_rows_are_kept_as_text_or_reported() {
             ),
         ),
         (
+            "antigravity-ide/conversations/b7d3e810-5f2c-4a69-9e04-1c86f0a2d75b.db",
+            "UPDATE steps SET step_payload = x'0affffff' WHERE idx = 2;
+             UPDATE steps SET status = 'done', step_type = 'x' WHERE idx = 5;
+             UPDATE gen_metadata SET data = x'120affff';
+             UPDATE trajectory_meta SET cascade_id = '../../x'"
+                .to_owned(),
+        ),
+        (
             "zed/threads/threads.db",
             format!(
                 "UPDATE threads SET data = CAST('{deep}' AS BLOB) WHERE data_type = 'json';
@@ -262,6 +296,15 @@ fn hostile_rows_are_kept_as_text_or_reported() {
                 "UPDATE message SET data = '{deep}' WHERE data LIKE '%todo_reminder%';
              UPDATE part SET data = x'ff' WHERE data LIKE '%hologram%';
              UPDATE part SET data = '7', message_id = 'none' WHERE data LIKE '%I ask git%'"
+            ),
+        ),
+        (
+            "piebald/app.db",
+            format!(
+                "UPDATE message_node_text SET content = '{deep}' WHERE node_id = 1;
+             UPDATE messages SET role = 'odd role', created_at = 7 WHERE id = 4;
+             UPDATE message_part_tool_call SET tool_input = x'ff', provider_tool_use_id = 9;
+             UPDATE message_parts SET part_type = 'new kind', part_index = 'x' WHERE id = 3"
             ),
         ),
         (
@@ -357,6 +400,14 @@ fn a_column_that_is_missing_costs_no_session() {
         ),
         ("zcode/cli/db/db.sqlite", &["session.time_updated", "message.time_updated"]),
         (
+            "antigravity-ide/conversations/b7d3e810-5f2c-4a69-9e04-1c86f0a2d75b.db",
+            &["steps.error_details", "trajectory_metadata_blob.data"],
+        ),
+        (
+            "piebald/app.db",
+            &["chats.updated_at", "chats.is_deleted", "messages.error", "messages.updated_at"],
+        ),
+        (
             "warp/warp.sqlite",
             &[
                 "agent_conversations.last_modified_at",
@@ -426,6 +477,78 @@ fn a_transcript_of_a_chat_in_the_database_is_no_second_session() {
     found.retain(|id| [chat, other].iter().any(|known| id.starts_with(known)));
     found.sort();
     assert_eq!(found, [other, chat]);
+}
+
+/// Agents whose chats have a database each write a transcript of them as well.
+#[test]
+fn a_transcript_of_a_chat_with_a_database_is_no_second_session() {
+    let home = tempfile::tempdir().expect("tempdir");
+    let cursor = "5c0e9b27-41d8-4f6a-8a93-d7b2e60f1c48";
+    let antigravity = "b7d3e810-5f2c-4a69-9e04-1c86f0a2d75b";
+    let step = r#"{"step_index":0,"source":"USER_EXPLICIT","type":"USER_INPUT","content":"Hi"}"#;
+    let message = r#"{"role":"user","message":{"content":[{"type":"text","text":"Hi"}]}}"#;
+    for (folder, name, line) in [
+        (format!(".cursor/projects/w/agent-transcripts/{cursor}"), cursor, message),
+        (
+            format!(".gemini/antigravity/brain/{antigravity}/.system_generated/logs"),
+            "transcript_full",
+            step,
+        ),
+    ] {
+        let folder = home.path().join(folder);
+        fs::create_dir_all(&folder).expect("creates");
+        fs::write(folder.join(format!("{name}.jsonl")), format!("{line}\n")).expect("writes");
+    }
+    let memory = Memory::default();
+    memory.ingest(home.path());
+    assert_eq!(prompts(&memory, cursor), ["Hi"]);
+    assert_eq!(prompts(&memory, antigravity), ["Hi"]);
+
+    for (id, place) in [
+        (cursor, format!(".cursor/chats/8f0c/{cursor}/store.db")),
+        (antigravity, format!(".gemini/antigravity/conversations/{antigravity}.db")),
+    ] {
+        let sample = DATABASES.iter().find(|sample| sample.session == id).expect(id);
+        let path = home.path().join(place);
+        fs::create_dir_all(path.parent().expect("a folder")).expect("creates");
+        fs::copy(samples().join(sample.path), &path).expect("copies");
+    }
+    let whole = Memory::default();
+    let report = whole.ingest(home.path());
+    assert_eq!((report.files_sidecar, whole.sessions().len()), (2, 2), "{report:?}");
+}
+
+/// A step of Antigravity that ends after later ones appears in its place.
+#[test]
+fn a_step_that_ends_late_is_read() {
+    let sample = DATABASES.iter().find(|sample| sample.path.starts_with("antigravity-ide"));
+    let sample = sample.expect("a sample");
+    let (dir, path) = copy(sample);
+    let set = |status: i64| {
+        let connection = Connection::open(&path).expect("opens");
+        connection
+            .execute("UPDATE steps SET status = ?1 WHERE idx = 4", [status])
+            .expect("updates");
+    };
+    let texts = |memory: &Memory| -> Vec<String> {
+        memory
+            .events()
+            .into_iter()
+            .filter(|event| !event.is_replay)
+            .map(|event| event.text)
+            .collect()
+    };
+    set(2);
+    let memory = Memory::default();
+    memory.ingest(dir.path());
+    let before = memory.events().len();
+    set(3);
+    memory.ingest(dir.path());
+    assert_eq!(memory.events().len(), before + 1);
+    assert_eq!(memory.sessions().len(), 1);
+    let whole = Memory::default();
+    whole.ingest(dir.path());
+    assert_eq!(texts(&memory), texts(&whole));
 }
 
 #[test]

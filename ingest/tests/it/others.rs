@@ -392,3 +392,50 @@ fn a_trajectory_next_to_its_log_is_not_read() {
         }
     }
 }
+
+/// DeepSeek Harness appends a compressed frame whenever it writes, and a later version of its format
+/// writes a new file next to the log.
+#[test]
+fn a_log_of_compressed_frames_grows_and_its_earlier_version_is_no_second_session() {
+    let dir = tempfile::tempdir().expect("tempdir");
+    let folder = dir.path().join("sessions/--w--/s-1");
+    fs::create_dir_all(&folder).expect("creates");
+    let frame = |lines: &str| zstd::encode_all(lines.as_bytes(), 3).expect("compresses");
+    let prompt = |seq: u32, text: &str| {
+        format!(
+            r#"{{"type":"user/message","seq":{seq},"time":17935308000{seq:02},"data":{{"id":"u{seq}","role":"user","content":[{{"type":"text","text":"{text}"}}],"source":{{"kind":"user"}}}},"surfaceOp":"append"}}
+"#
+        )
+    };
+    let header = r#"{"type":"session","version":0,"id":"s-1","createdAt":1793530800000,"cwd":"/w"}
+"#;
+    let prompts = |memory: &Memory| -> Vec<String> {
+        let events = memory.events().into_iter();
+        let events = events.filter(|event| event.event_type == EventType::User && !event.is_replay);
+        events.map(|event| event.text).collect()
+    };
+    let log = folder.join("session.jsonl.zstd");
+    let mut bytes = [frame(header), frame(&prompt(0, "one"))].concat();
+    fs::write(&log, &bytes).expect("writes");
+    let memory = Memory::default();
+    memory.ingest(dir.path());
+    assert_eq!(prompts(&memory), ["one"]);
+
+    // A frame that is cut costs what is in it.
+    let last = frame(&prompt(1, "two"));
+    fs::write(&log, [&bytes, &last[..last.len() / 2]].concat()).expect("writes");
+    memory.ingest(dir.path());
+    assert_eq!(prompts(&memory), ["one"]);
+    bytes.extend(last);
+    fs::write(&log, &bytes).expect("writes");
+    memory.ingest(dir.path());
+    assert_eq!(prompts(&memory), ["one", "two"]);
+
+    let later = header.replace("\"version\":0", "\"version\":3");
+    let later = format!("{later}{}{}{}", prompt(0, "one"), prompt(1, "two"), prompt(2, "three"));
+    fs::write(folder.join("session.v3.jsonl.zstd"), frame(&later)).expect("writes");
+    let memory = Memory::default();
+    let report = memory.ingest(dir.path());
+    assert_eq!(prompts(&memory), ["one", "two", "three"]);
+    assert_eq!((report.files_sidecar, memory.sessions().len()), (1, 1), "{report:?}");
+}

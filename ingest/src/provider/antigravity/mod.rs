@@ -1,43 +1,52 @@
-//! Reads the transcripts of Antigravity from
+//! Reads the conversations of Antigravity from `~/.gemini/antigravity*/conversations/<id>.db`
+//! (`database.rs`) and from the transcripts
 //! `~/.gemini/antigravity*/brain/<id>/.system_generated/logs/transcript_full.jsonl`
 //! (docs/formats.md#antigravity). `transcript.jsonl` in the same folder has the same records with
-//! long fields cut. It is read only if there is no full transcript.
+//! long fields cut. It is read only if there is no full transcript, and a transcript only if there is
+//! no database.
 //!
-//! Calls have no ids. Their results follow in the order of the calls, as separate records named
-//! after the tool. Each result gets the position of its call (`<step_index>.<n>`) as its id. Every
-//! argument is JSON in a string. The log has no token counts.
+//! In a transcript calls have no ids. Their results follow in the order of the calls, as separate
+//! records named after the tool. Each result gets the position of its call (`<step_index>.<n>`) as its
+//! id. Every argument is JSON in a string. There are no token counts.
+
+mod database;
 
 use std::collections::VecDeque;
 use std::path::Path;
 
-use schemas::{EventType, Provider};
+use schemas::{EventType, Provider, Usage};
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 use simd_json::prelude::*;
+use xxhash_rust::xxh3::xxh3_64;
 
 use crate::provider::format::{
     LineDecoder, LogFormat, LogHead, LogReader, Quirks, RecordOutcome, SessionClaim, state_json,
 };
 use crate::provider::shared::arguments::Arguments;
 use crate::provider::shared::chat;
+use crate::provider::shared::database::size_limit::{OVERSIZED_RECORD, push_oversized};
 use crate::source::container::has_log;
-use crate::stream::{DecodedEvent, RecordAt, Stream, parse_micros};
+use crate::stream::{DecodedEvent, RecordAt, Stream, TitleFrom, parse_micros};
 use crate::text::json::{JsonFields, Parser, Value, string_value};
 use crate::text::render;
 
 pub(super) const FORMAT: LogFormat = LogFormat {
     provider: Provider::Antigravity,
     has_unique_ids: false,
-    decoder_version: 1,
+    decoder_version: 2,
     roots: |places| {
         ["antigravity", "antigravity-cli", "antigravity-ide"]
             .iter()
-            .map(|place| places.home_path(&format!(".gemini/{place}/brain")))
+            .flat_map(|place| ["brain", "conversations", "implicit"].map(|folder| (place, folder)))
+            .map(|(place, folder)| places.home_path(&format!(".gemini/{place}/{folder}")))
             .collect()
     },
     sniff: claim_log,
     quirks: Quirks {
         is_sidecar: Some(|name, has| name == "transcript.jsonl" && has("transcript_full.jsonl")),
+        is_stored_elsewhere: Some(is_in_database),
+        assemblies: &[database::ASSEMBLY],
         ..Quirks::NONE
     },
     reader: LogReader::Lines(|_, state| {
@@ -57,10 +66,22 @@ const MODEL_CHANGE: &str = "`Model Selection` from ";
 /// them are output.
 const HEAD_LINES: usize = 4;
 
+/// Returns whether the conversation of a transcript has a database.
+fn is_in_database(path: &Path) -> bool {
+    let generated = path.ancestors().find(|place| place.ends_with(".system_generated"));
+    let agent = generated.and_then(|place| place.ancestors().nth(3));
+    agent.is_some_and(|agent| {
+        conversation_id(path).is_some_and(|id| database::has_database(agent, id))
+    })
+}
+
 fn claim_log(head: &LogHead<'_>) -> Option<SessionClaim> {
+    if let Some(info) = head.objects.first().filter(|first| first["store"] == database::STORE) {
+        return Some(SessionClaim::new(Provider::Antigravity, info["id"].as_str()?));
+    }
     let is_cut = head.file_stem() == "transcript"
         && has_log(&head.path.with_file_name("transcript_full.jsonl"));
-    if is_cut || !head.objects.iter().any(is_step) {
+    if is_cut || is_in_database(head.path) || !head.objects.iter().any(is_step) {
         return None;
     }
     Some(SessionClaim::new(
@@ -84,6 +105,9 @@ fn conversation_id(path: &Path) -> Option<&str> {
 struct AntigravityState {
     /// Ids of calls whose results have not been read yet, in order.
     waiting: VecDeque<String>,
+    /// True if the records are those of a database.
+    #[serde(default)]
+    is_database: bool,
 }
 
 struct AntigravityDecoder {
@@ -101,10 +125,30 @@ impl LineDecoder for AntigravityDecoder {
         at: RecordAt,
         out: &mut Stream,
     ) -> RecordOutcome {
-        out.begin_record_by_content(at, raw, parse_micros(object.text("created_at")));
+        if object.text("store") == Some(database::STORE) {
+            self.state.is_database = true;
+            out.extend_time_range(object.int("time"));
+            out.set_cwd(object.text("cwd"));
+            out.set_branch(object.text("branch"));
+            out.offer_title(TitleFrom::Agent, object.text("title").unwrap_or(""));
+            return RecordOutcome::Merged("header");
+        }
         self.text.clear();
         let kind = object.text("type").unwrap_or("untyped");
+        if self.state.is_database {
+            // The tokens of a step come after it, and its model with them.
+            let id = out.session.native_id.as_deref().unwrap_or("");
+            let step = object.int("step_index").unwrap_or_default();
+            let identity = xxh3_64(format!("{id} {kind} {step}").as_bytes()) | 1;
+            out.begin_record(at, Some(identity), object.int("time"));
+        } else {
+            out.begin_record_by_content(at, raw, parse_micros(object.text("created_at")));
+        }
         match (object.text("source"), kind) {
+            (_, OVERSIZED_RECORD) => {
+                push_oversized("step", object.int("bytes").unwrap_or(0), at, out);
+            }
+            (_, database::USAGE) => push_usage(object, out),
             (_, "USER_INPUT") => self.decode_user_input(object, out),
             (_, "PLANNER_RESPONSE" | "GENERATE_RESPONSE") => self.decode_response(object, out),
             (Some("MODEL"), _) | (_, "TOOL_RESPONSE") => self.decode_tool_result(kind, object, out),
@@ -135,7 +179,7 @@ impl LineDecoder for AntigravityDecoder {
 fn read_failure(object: Value<'_>) -> Option<bool> {
     match object.text("status")? {
         "DONE" | "OK" | "SUCCESS" => Some(false),
-        "ERROR" | "FAILED" => Some(true),
+        "ERROR" | "FAILED" | "CANCELED" => Some(true),
         _ => None,
     }
 }
@@ -167,6 +211,7 @@ impl AntigravityDecoder {
             return;
         }
 
+        out.set_model(object.text("model"));
         out.begin_step();
         if let Some(text) = thought {
             out.push_text(EventType::Reasoning, text);
@@ -176,7 +221,12 @@ impl AntigravityDecoder {
         }
         let step = object.int("step_index").unwrap_or_default();
         for (number, call) in calls.into_iter().enumerate() {
-            self.push_call(call, format!("{step}.{number}"), out);
+            if let Some(arguments) = call.field("arguments") {
+                let arguments = Arguments::of_input(Some(arguments), &mut self.inner);
+                arguments.push_call(call.text("name"), call.non_empty("id"), out);
+            } else {
+                self.push_call(call, format!("{step}.{number}"), out);
+            }
         }
     }
 
@@ -195,20 +245,24 @@ impl AntigravityDecoder {
 
     /// Decodes the result of the first call whose result is missing.
     fn decode_tool_result(&mut self, kind: &str, object: Value<'_>, out: &mut Stream) {
-        let id = self.state.waiting.pop_front();
-        let tool = kind.to_ascii_lowercase();
+        let own_id = object.non_empty("tool_call_id").map(str::to_owned);
+        let id = own_id.or_else(|| self.state.waiting.pop_front());
+        let tool = object.text("tool").map_or_else(|| kind.to_ascii_lowercase(), str::to_owned);
         chat::append_field(object, "content", &mut self.text);
 
-        let exit_code = if kind.contains("COMMAND") {
+        let exit_code = if self.state.is_database {
+            object.int32("exit_code")
+        } else if kind.contains("COMMAND") {
             self.text.lines().take(HEAD_LINES).find_map(chat::parse_exit_code)
         } else {
             None
         };
         let is_error = exit_code.map(|code| code != 0).or(read_failure(object));
         let decoded = DecodedEvent {
+            subtype: (object.text("status") == Some("CANCELED")).then_some("cancelled"),
             text: &self.text,
             // If the call is known, the stream knows its tool.
-            tool_name: id.is_none().then_some(tool.as_str()),
+            tool_name: (id.is_none() || self.state.is_database).then_some(tool.as_str()),
             tool_call_id: id.as_deref(),
             is_error,
             exit_code,
@@ -216,6 +270,20 @@ impl AntigravityDecoder {
         };
         out.push(EventType::ToolResult, decoded);
     }
+}
+
+/// Pushes the tokens of a request to the present step.
+fn push_usage(object: Value<'_>, out: &mut Stream) {
+    let Some(counts) = object.object("usage") else { return };
+    let usage = Usage {
+        input: counts.int("input"),
+        output: counts.int("output"),
+        cache_read: counts.int("cache_read"),
+        cache_write: counts.int("cache_write"),
+        ..Usage::default()
+    };
+    out.set_model(object.text("model"));
+    out.push_usage(usage, None, None);
 }
 
 /// Splits the content of an input into the user's prompt and the text of the client.

@@ -1,13 +1,17 @@
 //! Reads the transcripts of Cursor's agent from
-//! `~/.cursor/projects/<cwd>/agent-transcripts/<id>/<id>.jsonl` and `<id>/subagents/<id>.jsonl`
+//! `~/.cursor/projects/<cwd>/agent-transcripts/<id>/<id>.jsonl` and `<id>/subagents/<id>.jsonl`, and
+//! the chats of its command line from `~/.cursor/chats/<hash>/<id>/store.db`
 //! (docs/formats.md#cursor).
 //!
-//! The records have no ids, no model, no tokens and no tool results. The only times are those that
-//! newer versions put around a prompt. A chat that the editor has in its database is read from there
-//! (`cursoride`), with tokens and results.
+//! The records of a transcript have no ids, no model, no tokens and no tool results. The only times
+//! are those that newer versions put around a prompt. A session that a database has is read from
+//! there: from that of the editor (`cursoride`) with tokens and results, from that of the command
+//! line with results and the model.
 
+mod chat_store;
 mod place;
 
+use std::fs;
 use std::path::Path;
 
 use schemas::event::Relation;
@@ -19,8 +23,9 @@ use crate::provider::format::{
     LineDecoder, LogFormat, LogHead, LogReader, Quirks, RecordOutcome, SessionClaim, state_json,
 };
 use crate::provider::shared::arguments::Arguments;
+use crate::provider::shared::database::size_limit::{OVERSIZED_RECORD, push_oversized};
 use crate::provider::shared::{chat, drift, sidecar, user_query};
-use crate::stream::{DecodedEvent, RecordAt, Stream};
+use crate::stream::{DecodedEvent, RecordAt, Stream, TitleFrom};
 use crate::text::json::{JsonFields, Value, string_value};
 use crate::text::names::is_uuid;
 use crate::text::render;
@@ -28,10 +33,15 @@ use crate::text::render;
 pub(super) const FORMAT: LogFormat = LogFormat {
     provider: Provider::Cursor,
     has_unique_ids: false,
-    decoder_version: 1,
-    roots: |places| vec![places.home_path(".cursor/projects")],
+    decoder_version: 2,
+    roots: |places| [".cursor/projects", ".cursor/chats"].map(|it| places.home_path(it)).to_vec(),
     sniff: claim_log,
-    quirks: Quirks { is_stored_elsewhere: Some(is_in_database), ..Quirks::NONE },
+    quirks: Quirks {
+        is_sidecar: Some(|name, has| CHAT_FILES.contains(&name) && has(chat_store::DATABASE)),
+        is_stored_elsewhere: Some(is_in_database),
+        assemblies: &[chat_store::ASSEMBLY],
+        ..Quirks::NONE
+    },
     reader: LogReader::Lines(|_, state| {
         let state = state.and_then(|state| CursorState::deserialize(state).ok());
         Box::new(CursorDecoder { state: state.unwrap_or_default(), text: String::new() })
@@ -41,13 +51,29 @@ pub(super) const FORMAT: LogFormat = LogFormat {
 /// Placeholder for reasoning that Cursor does not record.
 const REDACTED: &str = "[REDACTED]";
 
+/// Names of the files next to the database of a chat.
+const CHAT_FILES: &[&str] = &[chat_store::CHAT_META, "prompt_history.json"];
+
+/// Fields of a message that no notification repeats.
+const ENVELOPE: &[&str] = &["id", "type", "role", "providerOptions", "createdAt"];
+
 /// The folders in which the editor may keep its data on Linux, macOS and Windows, below the home folder.
 const EDITOR_FOLDERS: [&str; 3] = [".config", "Library/Application Support", "AppData/Roaming"];
 
-/// Returns whether the database of the editor has the chat of a transcript.
+/// Returns whether the database of the editor or of the command line has the chat of a transcript.
 fn is_in_database(path: &Path) -> bool {
     let Some(chat) = path.file_stem().and_then(|stem| stem.to_str()) else { return false };
-    let home = path.ancestors().find(|folder| folder.ends_with(".cursor")).and_then(Path::parent);
+    let Some(cursor) = path.ancestors().find(|folder| folder.ends_with(".cursor")) else {
+        return false;
+    };
+    if is_uuid(chat) {
+        let folders = fs::read_dir(cursor.join("chats")).into_iter().flatten().flatten();
+        let chats = folders.map(|folder| folder.path().join(chat).join(chat_store::DATABASE));
+        if chats.into_iter().any(|database| database.is_file()) {
+            return true;
+        }
+    }
+    let home = cursor.parent();
     let databases = home.into_iter().flat_map(|home| EDITOR_FOLDERS.map(|data| home.join(data)));
     databases
         .map(|data| data.join("Cursor/User/globalStorage").join(DATABASE))
@@ -55,6 +81,14 @@ fn is_in_database(path: &Path) -> bool {
 }
 
 fn claim_log(head: &LogHead<'_>) -> Option<SessionClaim> {
+    if let Some(chat) = head.objects.first().filter(|first| first["store"] == chat_store::STORE) {
+        let id = chat["id"].as_str()?;
+        let is_agent = chat["is_subagent"] == true;
+        return Some(SessionClaim {
+            agent_id: is_agent.then(|| id.to_owned()),
+            ..SessionClaim::new(Provider::Cursor, id)
+        });
+    }
     if !head.objects.iter().any(is_cursor_record) || is_in_database(head.path) {
         return None;
     }
@@ -114,7 +148,12 @@ impl LineDecoder for CursorDecoder {
             let folder = place::project_folder(Path::new(&out.session.source_path));
             out.set_cwd(folder.as_deref().and_then(Path::to_str));
         }
-        let time = object.field("timestamp").and_then(chat::parse_time);
+        if object.text("store") == Some(chat_store::STORE) {
+            self.decode_header(object, out);
+            return RecordOutcome::Merged("header");
+        }
+        let time = ["timestamp", "createdAt"].iter().find_map(|key| object.field(key));
+        let time = time.and_then(chat::parse_time);
         self.note_time(time, out);
         let message = object.object("message").unwrap_or(object);
         let role = object.text("role");
@@ -122,6 +161,9 @@ impl LineDecoder for CursorDecoder {
         self.text.clear();
         if !is_user {
             out.begin_record_by_content(at, raw, time);
+            let options = object.object("providerOptions");
+            let cursor = options.and_then(|options| options.object("cursor"));
+            out.set_model(cursor.and_then(|cursor| cursor.text("modelName")));
             out.set_model(object.text("model"));
         }
 
@@ -133,6 +175,9 @@ impl LineDecoder for CursorDecoder {
                 for block in message.items("content") {
                     self.decode_block(block, out);
                 }
+            }
+            None if object.text("type") == Some(OVERSIZED_RECORD) => {
+                push_oversized("message", object.int("bytes").unwrap_or(0), at, out);
             }
             _ => self.decode_other_record(object, role, out),
         }
@@ -152,6 +197,20 @@ impl LineDecoder for CursorDecoder {
 }
 
 impl CursorDecoder {
+    /// Reads the fields that describe a chat of the command line.
+    fn decode_header(&mut self, header: Value<'_>, out: &mut Stream) {
+        let created = header.field("created");
+        // A number, also as text.
+        let millis = created.and_then(string_value).and_then(|text| text.parse::<i64>().ok());
+        let created = millis.map(|millis| millis.saturating_mul(1000));
+        let created = created.or_else(|| header.field("created").and_then(chat::parse_time));
+        self.note_time(created, out);
+        out.extend_time_range(created);
+        out.set_cwd(header.non_empty("cwd"));
+        out.set_model(header.non_empty("model"));
+        out.offer_title(TitleFrom::Agent, header.text("title").unwrap_or(""));
+    }
+
     /// Notes the time of a record. The first one replaces that of the file.
     fn note_time(&mut self, time: Option<i64>, out: &mut Stream) {
         if time.is_some() && !std::mem::replace(&mut self.state.has_time, true) {
@@ -224,6 +283,7 @@ impl CursorDecoder {
                 let text = block.text("thinking").or_else(|| block.text("text")).unwrap_or("");
                 out.push_text(EventType::Reasoning, text);
             }
+            Some("redacted-reasoning") => out.push_text(EventType::Reasoning, REDACTED),
             Some("tool_use" | "tool-use" | "tool_call" | "tool-call") => push_call(block, out),
             _ if is_tool_result(block) => self.push_tool_result(block, out),
             kind => {
@@ -235,12 +295,14 @@ impl CursorDecoder {
 
     fn push_tool_result(&mut self, block: Value<'_>, out: &mut Stream) {
         self.text.clear();
-        chat::append_field(block, "content", &mut self.text);
+        for key in ["content", "result"] {
+            chat::append_field(block, key, &mut self.text);
+        }
         let decoded = DecodedEvent {
             text: &self.text,
-            tool_name: block.text("name"),
-            tool_call_id: block.non_empty("tool_use_id"),
-            is_error: block.flag("is_error"),
+            tool_name: first_text(block, &["name", "toolName"]),
+            tool_call_id: first_text(block, &["tool_use_id", "toolCallId"]),
+            is_error: block.flag("is_error").or_else(|| block.flag("isError")),
             ..DecodedEvent::default()
         };
         out.push(EventType::ToolResult, decoded);
@@ -252,7 +314,11 @@ impl CursorDecoder {
         if !matches!(kind, "turn_ended" | "system") {
             out.count_unknown("record", kind);
         }
-        render::append_notification(object, &["type", "role"], &mut self.text);
+        match object.text("content") {
+            Some(content) => self.text.push_str(content),
+            None => render::append_notification(object, ENVELOPE, &mut self.text),
+        }
+        render::truncate_notification(&mut self.text);
         let is_error = (object.text("status") == Some("error")).then_some(true);
         out.push_notice(kind, &self.text, is_error);
     }
@@ -272,7 +338,11 @@ fn push_call(block: Value<'_>, out: &mut Stream) {
             None => arguments.read_value(input),
         }
     }
-    let tool_name = block.text("name");
-    let tool_call_id = block.non_empty("id");
-    arguments.push_call(tool_name, tool_call_id, out);
+    let tool_name = first_text(block, &["name", "toolName"]);
+    arguments.push_call(tool_name, first_text(block, &["id", "toolCallId"]), out);
+}
+
+/// Returns the text under the first of several keys that has one.
+fn first_text<'a>(block: Value<'a>, keys: &[&str]) -> Option<&'a str> {
+    keys.iter().find_map(|key| block.non_empty(key))
 }

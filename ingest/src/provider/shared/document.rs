@@ -36,7 +36,8 @@ impl RecordSpan {
 
 /// The parts of a document that are read.
 pub(crate) struct DocumentLayout {
-    /// The field with the list of records, or `None` if the document itself is that list.
+    /// The field with the list of records, or `None` if the document itself is that list. The names of
+    /// fields inside fields have `/` between them.
     pub(crate) list: Option<&'static str>,
     /// Other fields of the document that are read.
     pub(crate) header: &'static [&'static str],
@@ -315,9 +316,13 @@ impl<'de> Visitor<'de> for PartsVisitor<'_, 'de> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+        let (list, inner) = self.list.split_once('/').unwrap_or((self.list, ""));
         while let Some(key) = map.next_key::<String>()? {
-            if key == self.list {
+            if key == list && inner.is_empty() {
                 map.next_value_seed(ListSeed(&mut self.parts.records))?;
+            } else if key == list {
+                let parts = &mut *self.parts;
+                map.next_value_seed(FieldsSeed { parts, list: inner, wanted: &[] })?;
             } else if self.wanted.contains(&key.as_str()) {
                 self.parts.fields.insert(key, map.next_value()?);
             } else {

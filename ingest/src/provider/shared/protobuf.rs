@@ -92,13 +92,32 @@ impl<'a> WireMessage<'a> {
         })
     }
 
+    /// Returns the numbers in a field, which may be repeated, one by one or packed.
+    pub(crate) fn numbers_in(&self, number: u32) -> Vec<i64> {
+        let mut numbers = Vec::new();
+        for (_, value) in self.0.iter().filter(|(known, _)| *known == number) {
+            match value {
+                WireValue::Number(found) => numbers.push(found.cast_signed()),
+                WireValue::Bytes(packed) => {
+                    let mut rest = *packed;
+                    while let Some(found) = take_number(&mut rest) {
+                        numbers.push(found.cast_signed());
+                    }
+                }
+                WireValue::Float(_) | WireValue::Other => {}
+            }
+        }
+        numbers
+    }
+
     /// Appends all texts of the message and of those inside it, each on a line of its own. Bytes that
     /// are neither a text nor a message are left out.
     pub(crate) fn append_texts(&self, out: &mut String) {
         append_texts(self, MAX_DEPTH, out);
     }
 
-    fn bytes(&self, number: u32) -> impl Iterator<Item = &'a [u8]> {
+    /// Returns the bytes in a field, which may be repeated.
+    pub(crate) fn bytes(&self, number: u32) -> impl Iterator<Item = &'a [u8]> {
         self.0.iter().filter_map(move |(known, value)| {
             let WireValue::Bytes(bytes) = value else { return None };
             (*known == number).then_some(*bytes)
@@ -197,6 +216,9 @@ mod tests {
         assert_eq!(message.message_at(&[3, 2]).and_then(|deep| deep.text(1)), Some("deep"));
         assert_eq!(message.numbers().collect::<Vec<_>>(), [1, 2, 3, 4]);
         assert!(message.message(9).is_none() && message.int(1).is_none());
+        assert_eq!(message.numbers_in(2), [300]);
+        let packed = WireMessage::parse(b"\x12\x03\x05\xac\x02").expect("a message");
+        assert_eq!(packed.numbers_in(2), [5, 300]);
         let mut text = String::new();
         message.append_texts(&mut text);
         assert_eq!(text, "Hi\nin\ndeep");

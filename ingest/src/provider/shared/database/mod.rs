@@ -4,6 +4,7 @@ pub(crate) mod cells;
 pub(crate) mod connection;
 pub(crate) mod document_text;
 pub(crate) mod listing;
+pub(crate) mod own_database;
 pub(crate) mod size_limit;
 pub(crate) mod tables;
 mod wal;
