@@ -7,7 +7,7 @@ use super::layout::Layout;
 use super::painted::Painted;
 use super::show::{Show, append_omitted};
 use super::wrapped::wrap_lines;
-use crate::scrub::{BackupAction, BackupData, LeftOutLog, ScrubData, ScrubbedFile};
+use crate::scrub::{BackupAction, BackupData, LeftCells, LeftOutLog, ScrubData, ScrubbedFile};
 use base::numbers::{count_of, format_bytes};
 use tools::secrets::LogBackup;
 
@@ -21,6 +21,11 @@ impl Show for ScrubData {
         if !self.left_out.is_empty() {
             out.push_str("Left as they are:\n");
             append_list(&self.left_out, &mut out, |log| describe_left_out(log, layout));
+        }
+        if !self.left_cells.is_empty() {
+            let verb = if self.is_done { "are" } else { "would be" };
+            let _ = writeln!(out, "Replaced secrets {verb} still in other cells of the databases:");
+            append_list(&self.left_cells, &mut out, describe_left_cells);
         }
         for line in wrap_lines(&summarize(self), layout.width) {
             let _ = writeln!(out, "{line}");
@@ -79,6 +84,11 @@ fn describe_log(log: &ScrubbedFile, layout: &Layout) -> String {
 
 fn describe_left_out(log: &LeftOutLog, layout: &Layout) -> String {
     format!("{}  {}: {}", layout.session_id(&log.session_id), log.file, log.reason)
+}
+
+fn describe_left_cells(left: &LeftCells) -> String {
+    let LeftCells { file, table, column, cells } = left;
+    format!("{file}: {} in {table}.{column}", describe_kinds(cells))
 }
 
 /// Returns the numbers of secrets, as in `2 github_token, 1 jwt`.

@@ -7,6 +7,7 @@
 //! and a log that would be read otherwise than before is left as it is.
 
 mod database;
+mod left_secrets;
 mod log;
 mod record;
 
@@ -14,4 +15,5 @@ pub use self::database::{
     DatabaseCopy, RowChange, copy_database, find_database, hash_database, put_back_database,
     replace_rows,
 };
+pub use self::left_secrets::ColumnWithSecrets;
 pub use self::log::{ScrubOutcome, ScrubRules, ScrubbedLog, find_obstacle_to_rewriting, scrub_log};

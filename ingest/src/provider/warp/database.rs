@@ -26,7 +26,7 @@ use crate::provider::shared::database::size_limit::{OVERSIZED_RECORD, Piece, Siz
 use crate::provider::shared::database::tables::{
     missing_session, session_list, split_session_path,
 };
-use crate::source::assembly::Assembly;
+use crate::source::assembly::{Assembly, RowTables};
 
 /// Value of `store` in the documents of these conversations.
 pub(super) const STORE: &str = "warp";
@@ -92,7 +92,13 @@ pub(super) const ASSEMBLY: Assembly = Assembly {
         query_database(&database, AGENT, |connection| read_document(connection, &id))?
             .ok_or_else(missing_session)
     },
-    rows: None,
+    rows: Some(RowTables {
+        named: &[("agent_tasks", "conversation_id")],
+        ..RowTables::new(
+            AGENT,
+            &[("agent_conversations", "conversation_id"), ("ai_queries", "conversation_id")],
+        )
+    }),
 };
 
 /// A record of a document, with what orders it.
