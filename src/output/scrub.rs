@@ -103,7 +103,7 @@ fn describe_kinds(counts: &BTreeMap<String, u64>) -> String {
 
 fn summarize(data: &ScrubData) -> String {
     if data.logs.is_empty() && data.left_out.is_empty() {
-        return "The store knows of no secrets in these logs.\n".to_owned();
+        return "No secrets were found in these logs.\n".to_owned();
     }
     let verb = if data.is_done { "Replaced" } else { "Would replace" };
     let replaced_logs = data.logs.iter().filter(|log| !log.replaced.is_empty()).count();

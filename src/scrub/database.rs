@@ -25,12 +25,18 @@ pub(super) struct LogsByPlace<'l> {
     /// The sessions of each database.
     pub(super) databases: BTreeMap<PathBuf, Vec<&'l SecretLog>>,
     pub(super) files: Vec<&'l SecretLog>,
+    /// The files next to a log.
+    pub(super) side_files: Vec<&'l SecretLog>,
 }
 
 impl<'l> LogsByPlace<'l> {
     pub(super) fn new(logs: &'l [SecretLog]) -> Self {
         let mut places = Self::default();
         for log in logs {
+            if log.log.is_some() {
+                places.side_files.push(log);
+                continue;
+            }
             match find_database(&log.path) {
                 Some(database) => places.databases.entry(database).or_default().push(log),
                 None => places.files.push(log),

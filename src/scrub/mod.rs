@@ -13,7 +13,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use ingest::redact::Redactor;
-use ingest::scrub::{ScrubOutcome, ScrubRules, ScrubbedLog, find_obstacle_to_rewriting, scrub_log};
+use ingest::scrub::{
+    ScrubOutcome, ScrubRules, ScrubbedLog, find_obstacle_to_rewriting, scrub_log, scrub_side_file,
+};
 use schemas::{Provider, ToolError};
 use serde::Serialize;
 
@@ -185,9 +187,12 @@ pub fn preview_scrub(
         let done = preview_database(database, sessions, &rules);
         data.add_database(database, done, sessions, redactor);
     }
-    for prepared in prepare_logs(&places.files, &rules, &OpenFiles::find(), true) {
-        if let Some(ready) = data.add_prepared(prepared, redactor) {
-            data.add(ready.log, redactor, ready.scrubbed);
+    let open = OpenFiles::find();
+    for files in [&places.side_files, &places.files] {
+        for prepared in prepare_logs(files, &rules, &open, true) {
+            if let Some(ready) = data.add_prepared(prepared, redactor) {
+                data.add(ready.log, redactor, ready.scrubbed);
+            }
         }
     }
     Ok(data)
@@ -217,15 +222,18 @@ pub fn scrub_logs(
         let done = scrub_database(database, sessions, &rules, &backup, &writer)?;
         data.add_database(database, done, sessions, redactor);
     }
-    for batch in places.files.chunks(LOGS_AT_A_TIME) {
+    // The files next to a log come first: it is decoded with what they say.
+    let batches = places.side_files.chunks(LOGS_AT_A_TIME);
+    for batch in batches.chain(places.files.chunks(LOGS_AT_A_TIME)) {
         let mut ready = Vec::new();
         for prepared in prepare_logs(batch, &rules, &OpenFiles::find(), false) {
             ready.extend(data.add_prepared(prepared, redactor));
         }
         for prepared in &ready {
-            backup.add(&prepared.file, &prepared.new)?;
+            backup.add(&prepared.file, &prepared.new, prepared.log.log.as_deref())?;
         }
-        let paths: HashSet<&str> = ready.iter().map(|one| one.log.path.as_str()).collect();
+        let logs = ready.iter().map(|one| one.log.log.as_ref().unwrap_or(&one.log.path));
+        let paths: HashSet<&str> = logs.map(String::as_str).collect();
         let pairs: Vec<(u64, u64)> =
             ready.iter().flat_map(|one| one.scrubbed.aliases.iter().copied()).collect();
         if !ready.is_empty() {
@@ -270,7 +278,7 @@ pub(crate) fn extend_log(
     new.write_all(&extended).map_err(unwritable)?;
     if !extended.starts_with(&before) {
         let backup = BackupFolder::create(store).map_err(|error| error.message)?;
-        backup.add(&file, &new).map_err(|error| error.message)?;
+        backup.add(&file, &new, None).map_err(|error| error.message)?;
     }
     // Copying took a while, in which an agent may have begun to write.
     file.replace(new, &OpenFiles::find())
@@ -304,16 +312,24 @@ fn prepare_log<'l>(
     open: &OpenFiles,
     is_dry_run: bool,
 ) -> Result<Preparation<'l>, String> {
-    if let Some(reason) = find_obstacle_to_rewriting(&log.path) {
-        return Err(reason.to_owned());
-    }
     let path = PathBuf::from(&log.path);
-    let file = LogFile::open(path, open)?;
+    let file = match &log.log {
+        Some(log) => LogFile::open_next_to(Path::new(log), path, open)?,
+        None => match find_obstacle_to_rewriting(&log.path) {
+            Some(reason) => return Err(reason.to_owned()),
+            None => LogFile::open(path, open)?,
+        },
+    };
     let folder = if is_dry_run { tempfile::env::temp_dir() } else { file.folder().to_owned() };
     let unwritable = |error: std::io::Error| format!("its new version cannot be written: {error}");
     let mut new = create_temporary(&folder).map_err(unwritable)?;
-    let out = (new.as_file_mut(), &*folder);
-    let outcome = scrub_log(file.path(), file.content(), out, log.provider, rules);
+    let outcome = if log.log.is_some() {
+        scrub_side_file(file.path(), file.content(), new.as_file_mut(), log.provider, rules)
+            .map(ScrubOutcome::Scrubbed)
+    } else {
+        let out = (new.as_file_mut(), &*folder);
+        scrub_log(file.path(), file.content(), out, log.provider, rules)
+    };
     match outcome.map_err(|error| format!("it cannot be read or rewritten: {error}"))? {
         ScrubOutcome::LeftOut(reason) => Err(reason.to_owned()),
         ScrubOutcome::Scrubbed(scrubbed) if scrubbed.replaced.is_empty() => {

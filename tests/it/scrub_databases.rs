@@ -226,6 +226,7 @@ fn what_is_left_of_a_replaced_secret_is_named() {
     let rows = rows_of(&place);
     assert!(!format!("{:?}", rows["event"]).contains(&token()));
     assert!(format!("{:?}", rows["event"]).contains(MASK));
+    make_old(&place);
     env.run(["secrets", "--restore-backup", "--yes"]).ok();
     make_old(&place);
     let shown = env.run(["secrets", "--scrub", "--no-refresh"]).fails(1);

@@ -231,7 +231,7 @@ pub(super) fn rewind(file: &File) -> io::Result<File> {
 
 /// Returns the places of secrets in a log, in order, each with the position of the text that its range
 /// counts from. `secrets` are those of the events.
-fn find_places(
+pub(super) fn find_places(
     log: &File,
     is_document: bool,
     scrubber: &RecordScrubber<'_>,
@@ -246,31 +246,46 @@ fn find_places(
             of_record.push((secret.kind.clone(), secret.text.clone()));
         }
     }
-    let mut file = rewind(log)?;
     let mut places = Vec::new();
+    let content = rewind(log)?;
+    let size = content.metadata()?.len();
+    for_each_text(Content::File(content), size, is_document, &mut |offset, text| {
+        let end = offset + text.len() as u64;
+        let of_text: Vec<(String, String)> =
+            known.range(offset..end).flat_map(|(_, secrets)| secrets.iter().cloned()).collect();
+        places
+            .extend(scrubber.find_places(text, &of_text).into_iter().map(|place| (offset, place)));
+    })?;
+    Ok(places)
+}
+
+/// Calls `visit` with the position and the text of each line of a log of `size` bytes, or of the whole
+/// document. What is not UTF-8 is damaged, and left out.
+pub(super) fn for_each_text(
+    mut content: Content,
+    size: u64,
+    is_document: bool,
+    visit: &mut dyn FnMut(u64, &str),
+) -> io::Result<()> {
     if is_document {
         let mut text = String::new();
-        // A document that is not UTF-8 is damaged, and stays as it is.
-        if file.read_to_string(&mut text).is_ok() {
-            let known = known.into_values().next().unwrap_or_default();
-            places.extend(scrubber.find_places(&text, &known).into_iter().map(|place| (0, place)));
+        match content.read_to_string(&mut text) {
+            Ok(_) => visit(0, &text),
+            Err(error) if error.kind() == io::ErrorKind::InvalidData => {}
+            Err(error) => return Err(error),
         }
-        return Ok(places);
+        return Ok(());
     }
-    let size = file.metadata()?.len();
-    let mut lines = LogLines::of_size(Content::File(file), 0, size);
+    let mut lines = LogLines::of_size(content, 0, size);
     while let Some(line) = lines.next_line()? {
         let (LogLine::Whole { offset, bytes } | LogLine::Tail { offset, bytes }) = line else {
             continue;
         };
-        let Ok(text) = str::from_utf8(bytes) else { continue };
-        let end = offset + bytes.len() as u64;
-        let of_line: Vec<(String, String)> =
-            known.range(offset..end).flat_map(|(_, secrets)| secrets.iter().cloned()).collect();
-        places
-            .extend(scrubber.find_places(text, &of_line).into_iter().map(|place| (offset, place)));
+        if let Ok(text) = str::from_utf8(bytes) {
+            visit(offset, text);
+        }
     }
-    Ok(places)
+    Ok(())
 }
 
 /// Adds kind and text of the secrets at these places, which are in order, as the log has them.
@@ -295,7 +310,11 @@ fn collect_values(
 }
 
 /// Writes a log with placeholders at these places, which are in order.
-fn write_replaced(log: &File, out: &mut File, places: &[(u64, SecretRange)]) -> io::Result<()> {
+pub(super) fn write_replaced(
+    log: &File,
+    out: &mut File,
+    places: &[(u64, SecretRange)],
+) -> io::Result<()> {
     let mut from = BufReader::new(rewind(log)?);
     let mut to = BufWriter::new(out);
     let mut at = 0;
