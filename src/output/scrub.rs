@@ -7,7 +7,7 @@ use super::layout::Layout;
 use super::painted::Painted;
 use super::show::{Show, append_omitted};
 use super::wrapped::wrap_lines;
-use crate::scrub::{BackupAction, BackupData, LeftOutLog, ScrubData, ScrubbedFile};
+use crate::scrub::{BackupAction, BackupData, LeftCells, LeftOutLog, ScrubData, ScrubbedFile};
 use base::numbers::{count_of, format_bytes};
 use tools::secrets::LogBackup;
 
@@ -21,6 +21,11 @@ impl Show for ScrubData {
         if !self.left_out.is_empty() {
             out.push_str("Left as they are:\n");
             append_list(&self.left_out, &mut out, |log| describe_left_out(log, layout));
+        }
+        if !self.left_cells.is_empty() {
+            let verb = if self.is_done { "are" } else { "would be" };
+            let _ = writeln!(out, "Replaced secrets {verb} still in other cells of the databases:");
+            append_list(&self.left_cells, &mut out, describe_left_cells);
         }
         for line in wrap_lines(&summarize(self), layout.width) {
             let _ = writeln!(out, "{line}");
@@ -81,6 +86,11 @@ fn describe_left_out(log: &LeftOutLog, layout: &Layout) -> String {
     format!("{}  {}: {}", layout.session_id(&log.session_id), log.file, log.reason)
 }
 
+fn describe_left_cells(left: &LeftCells) -> String {
+    let LeftCells { file, table, column, cells } = left;
+    format!("{file}: {} in {table}.{column}", describe_kinds(cells))
+}
+
 /// Returns the numbers of secrets, as in `2 github_token, 1 jwt`.
 fn describe_kinds(counts: &BTreeMap<String, u64>) -> String {
     if counts.is_empty() {
@@ -93,7 +103,7 @@ fn describe_kinds(counts: &BTreeMap<String, u64>) -> String {
 
 fn summarize(data: &ScrubData) -> String {
     if data.logs.is_empty() && data.left_out.is_empty() {
-        return "The store knows of no secrets in these logs.\n".to_owned();
+        return "No secrets were found in these logs.\n".to_owned();
     }
     let verb = if data.is_done { "Replaced" } else { "Would replace" };
     let replaced_logs = data.logs.iter().filter(|log| !log.replaced.is_empty()).count();

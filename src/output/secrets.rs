@@ -56,12 +56,13 @@ fn secrets_row(secrets: &LoggedSecrets, layout: &Layout) -> Vec<Cell> {
 
 /// Returns the first event with such a secret, or the session if no event has one.
 fn first_place(secrets: &LoggedSecrets) -> &str {
-    secrets.places.first().map_or(&secrets.session_id, |place| &place.event_id)
+    let event = secrets.places.first().and_then(|place| place.event_id.as_ref());
+    event.unwrap_or(&secrets.session_id)
 }
 
 fn summarize(data: &SecretsData) -> String {
     let mut out = match data.sessions {
-        0 => "The store knows of no secrets in the logs.\n".to_owned(),
+        0 => "No secrets were found in the logs.\n".to_owned(),
         sessions => format!(
             "{} with secrets of {} in the logs of {}. The store and what is pushed have them masked; \
              the logs themselves do not.\n",
@@ -70,6 +71,19 @@ fn summarize(data: &SecretsData) -> String {
             count_of(sessions, "session"),
         ),
     };
+    let is_only_in_file = |secrets: &&LoggedSecrets| !secrets.in_store;
+    let unshown: u64 = data.secrets.iter().filter(is_only_in_file).map(|one| one.count).sum();
+    if unshown > 0 {
+        let _ = writeln!(
+            out,
+            "Only the files have {}, no event shows them.",
+            count_of(unshown, "place")
+        );
+    }
+    if let Some(first) = data.unsearched_files.first() {
+        let files = count_of(data.unsearched_files.len(), "file");
+        let _ = writeln!(out, "Not searched: {files}, such as {}: {}", first.file, first.reason);
+    }
     if data.unmasked_logs > 0 {
         let logs = count_of(data.unmasked_logs, "log");
         let _ = writeln!(

@@ -55,6 +55,9 @@ struct BackupEntry {
     /// rows.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     sessions: Vec<String>,
+    /// The log next to which the file is; `None` if it is a log or a database.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    log: Option<String>,
 }
 
 /// What a command does, or would do, with the backup.
@@ -106,9 +109,14 @@ impl BackupFolder {
         Ok(Self { dir, index: Mutex::new((index, 0)) })
     }
 
-    /// Copies a log into the folder. `new` is its version without secrets. When this returns, the copy
-    /// is on the disk.
-    pub(super) fn add(&self, log: &LogFile, new: &NamedTempFile) -> Result<(), ToolError> {
+    /// Copies a log into the folder, or a file next to the log `its_log`. `new` is its version without secrets.
+    /// When this returns, the copy is on the disk.
+    pub(super) fn add(
+        &self,
+        log: &LogFile,
+        new: &NamedTempFile,
+        its_log: Option<&str>,
+    ) -> Result<(), ToolError> {
         let file = self.next_name(log.path());
         let copy = self.dir.join(&file);
         let write = || {
@@ -120,6 +128,7 @@ impl BackupFolder {
                 hash: format_hash(log.hash()),
                 scrubbed_hash: format_hash(hash_file(&mut new.reopen()?)?),
                 sessions: Vec::new(),
+                log: its_log.map(str::to_owned),
             })
         };
         write().map_err(|error| unwritable_backup(&copy, &error))
@@ -211,6 +220,7 @@ impl DatabaseBackup {
                 hash: format_hash(self.hash),
                 scrubbed_hash: format_hash(scrubbed_hash),
                 sessions: sessions.iter().map(|&session| session.to_owned()).collect(),
+                log: None,
             };
             self.copy.keep()?;
             folder.write_entry(&entry)
@@ -363,7 +373,7 @@ pub fn restore_backup(store: &Store, is_done: bool) -> Result<BackupData, ToolEr
                 let new = copy_backup(&entry, &copy, &log)?;
                 let path = entry.path.to_string_lossy();
                 writer
-                    .note_scrubbed_logs(&[&*path].into(), &[])
+                    .note_scrubbed_logs(&[entry.log.as_deref().unwrap_or(&path)].into(), &[])
                     .map_err(|error| store_error(error).message)?;
                 log.replace(new, &open).map(|()| true)
             };

@@ -33,6 +33,19 @@ impl LogFile {
         Ok(Self { path, content, metadata, hash })
     }
 
+    /// Opens a file next to `log`. An error is the reason why it must not be replaced: an agent that writes
+    /// its log may write it, too.
+    pub(super) fn open_next_to(
+        log: &Path,
+        path: PathBuf,
+        open: &OpenFiles,
+    ) -> Result<Self, String> {
+        if let Ok(found) = fs::metadata(log) {
+            check_use(&found, open).map_err(|reason| format!("its log is in use: {reason}"))?;
+        }
+        Self::open(path, open)
+    }
+
     pub(super) fn path(&self) -> &Path {
         &self.path
     }

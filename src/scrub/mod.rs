@@ -9,17 +9,19 @@ mod preparation;
 
 use std::collections::{BTreeMap, HashSet};
 use std::io::{Read as _, Seek as _, Write as _};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use ingest::redact::Redactor;
-use ingest::scrub::{ScrubOutcome, ScrubRules, ScrubbedLog, find_obstacle_to_rewriting, scrub_log};
+use ingest::scrub::{
+    ScrubOutcome, ScrubRules, ScrubbedLog, find_obstacle_to_rewriting, scrub_log, scrub_side_file,
+};
 use schemas::{Provider, ToolError};
 use serde::Serialize;
 
 pub use self::backup::{BackupAction, BackupData, find_backup, forget_backup, restore_backup};
 use self::backup::{BackupFolder, PATIENCE};
-use self::database::{LogsByPlace, preview_database, scrub_database};
+use self::database::{LogsByPlace, ScrubbedDatabase, preview_database, scrub_database};
 use self::log_file::LogFile;
 use self::preparation::{Preparation, PreparedLog};
 use crate::files::leftovers::create_temporary;
@@ -46,6 +48,10 @@ pub struct ScrubData {
     pub replaced: BTreeMap<String, u64>,
     /// The number of secrets that remain in these logs by kind, as an ingest counts them.
     pub remaining: BTreeMap<String, u64>,
+    /// The cells of the databases that still have a replaced secret: those of other sessions, and of tables
+    /// without rows of a session.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub left_cells: Vec<LeftCells>,
     /// The logs as they were before.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub backup: Option<LogBackup>,
@@ -70,11 +76,23 @@ pub struct LeftOutLog {
     pub reason: String,
 }
 
+/// The cells of a column that still have a secret that was replaced in others.
+#[derive(Debug, Serialize)]
+pub struct LeftCells {
+    /// The database.
+    pub file: String,
+    pub table: String,
+    pub column: String,
+    /// The number of cells by the kind of the secret.
+    pub cells: BTreeMap<String, u64>,
+}
+
 impl ScrubData {
     /// Returns whether the logs have none of the secrets any more.
     pub fn is_clean(&self) -> bool {
         self.left_out.is_empty()
             && self.remaining.is_empty()
+            && self.left_cells.is_empty()
             && (self.is_done || self.logs.is_empty())
     }
 
@@ -82,7 +100,7 @@ impl ScrubData {
         self.left_out.push(LeftOutLog {
             session_id: log.session_id.clone(),
             provider: log.provider,
-            file: shown_path(log, redactor),
+            file: shown_text(&log.path, redactor),
             reason: reason.into(),
         });
     }
@@ -98,7 +116,7 @@ impl ScrubData {
         self.logs.push(ScrubbedFile {
             session_id: log.session_id.clone(),
             provider: log.provider,
-            file: shown_path(log, redactor),
+            file: shown_text(&log.path, redactor),
             replaced: scrubbed.replaced,
             remaining: scrubbed.remaining,
         });
@@ -119,17 +137,24 @@ impl ScrubData {
     }
 
     /// Adds what came of the sessions of a database. An error is the reason why all of them are left out.
-    fn add_sessions(
+    fn add_database(
         &mut self,
-        done: Result<Vec<Preparation<'_>>, String>,
+        database: &Path,
+        done: Result<ScrubbedDatabase<'_>, String>,
         sessions: &[&SecretLog],
         redactor: &Redactor,
     ) {
         match done {
             Ok(done) => {
-                for session in done {
+                for session in done.sessions {
                     self.add_prepared(session, redactor);
                 }
+                self.left_cells.extend(done.left.into_iter().map(|left| LeftCells {
+                    file: shown_text(&database.to_string_lossy(), redactor),
+                    table: shown_text(&left.table, redactor),
+                    column: shown_text(&left.column, redactor),
+                    cells: left.cells,
+                }));
             }
             Err(reason) => {
                 for session in sessions {
@@ -140,9 +165,9 @@ impl ScrubData {
     }
 }
 
-/// Returns the path of a log as it is shown.
-fn shown_path(log: &SecretLog, redactor: &Redactor) -> String {
-    clean_text(&redactor.mask(&log.path, &mut <_>::default()))
+/// Returns a path or a name as it is shown.
+fn shown_text(text: &str, redactor: &Redactor) -> String {
+    clean_text(&redactor.mask(text, &mut <_>::default()))
 }
 
 /// Shows what would be replaced in these logs. Nothing is written but temporary files without names.
@@ -159,11 +184,15 @@ pub fn preview_scrub(
     let places = LogsByPlace::new(logs);
     let mut data = ScrubData::default();
     for (database, sessions) in &places.databases {
-        data.add_sessions(preview_database(database, sessions, &rules), sessions, redactor);
+        let done = preview_database(database, sessions, &rules);
+        data.add_database(database, done, sessions, redactor);
     }
-    for prepared in prepare_logs(&places.files, &rules, &OpenFiles::find(), true) {
-        if let Some(ready) = data.add_prepared(prepared, redactor) {
-            data.add(ready.log, redactor, ready.scrubbed);
+    let open = OpenFiles::find();
+    for files in [&places.side_files, &places.files] {
+        for prepared in prepare_logs(files, &rules, &open, true) {
+            if let Some(ready) = data.add_prepared(prepared, redactor) {
+                data.add(ready.log, redactor, ready.scrubbed);
+            }
         }
     }
     Ok(data)
@@ -191,17 +220,20 @@ pub fn scrub_logs(
     let places = LogsByPlace::new(logs);
     for (database, sessions) in &places.databases {
         let done = scrub_database(database, sessions, &rules, &backup, &writer)?;
-        data.add_sessions(done, sessions, redactor);
+        data.add_database(database, done, sessions, redactor);
     }
-    for batch in places.files.chunks(LOGS_AT_A_TIME) {
+    // The files next to a log come first: it is decoded with what they say.
+    let batches = places.side_files.chunks(LOGS_AT_A_TIME);
+    for batch in batches.chain(places.files.chunks(LOGS_AT_A_TIME)) {
         let mut ready = Vec::new();
         for prepared in prepare_logs(batch, &rules, &OpenFiles::find(), false) {
             ready.extend(data.add_prepared(prepared, redactor));
         }
         for prepared in &ready {
-            backup.add(&prepared.file, &prepared.new)?;
+            backup.add(&prepared.file, &prepared.new, prepared.log.log.as_deref())?;
         }
-        let paths: HashSet<&str> = ready.iter().map(|one| one.log.path.as_str()).collect();
+        let logs = ready.iter().map(|one| one.log.log.as_ref().unwrap_or(&one.log.path));
+        let paths: HashSet<&str> = logs.map(String::as_str).collect();
         let pairs: Vec<(u64, u64)> =
             ready.iter().flat_map(|one| one.scrubbed.aliases.iter().copied()).collect();
         if !ready.is_empty() {
@@ -246,7 +278,7 @@ pub(crate) fn extend_log(
     new.write_all(&extended).map_err(unwritable)?;
     if !extended.starts_with(&before) {
         let backup = BackupFolder::create(store).map_err(|error| error.message)?;
-        backup.add(&file, &new).map_err(|error| error.message)?;
+        backup.add(&file, &new, None).map_err(|error| error.message)?;
     }
     // Copying took a while, in which an agent may have begun to write.
     file.replace(new, &OpenFiles::find())
@@ -280,16 +312,24 @@ fn prepare_log<'l>(
     open: &OpenFiles,
     is_dry_run: bool,
 ) -> Result<Preparation<'l>, String> {
-    if let Some(reason) = find_obstacle_to_rewriting(&log.path) {
-        return Err(reason.to_owned());
-    }
     let path = PathBuf::from(&log.path);
-    let file = LogFile::open(path, open)?;
+    let file = match &log.log {
+        Some(log) => LogFile::open_next_to(Path::new(log), path, open)?,
+        None => match find_obstacle_to_rewriting(&log.path) {
+            Some(reason) => return Err(reason.to_owned()),
+            None => LogFile::open(path, open)?,
+        },
+    };
     let folder = if is_dry_run { tempfile::env::temp_dir() } else { file.folder().to_owned() };
     let unwritable = |error: std::io::Error| format!("its new version cannot be written: {error}");
     let mut new = create_temporary(&folder).map_err(unwritable)?;
-    let out = (new.as_file_mut(), &*folder);
-    let outcome = scrub_log(file.path(), file.content(), out, log.provider, rules);
+    let outcome = if log.log.is_some() {
+        scrub_side_file(file.path(), file.content(), new.as_file_mut(), log.provider, rules)
+            .map(ScrubOutcome::Scrubbed)
+    } else {
+        let out = (new.as_file_mut(), &*folder);
+        scrub_log(file.path(), file.content(), out, log.provider, rules)
+    };
     match outcome.map_err(|error| format!("it cannot be read or rewritten: {error}"))? {
         ScrubOutcome::LeftOut(reason) => Err(reason.to_owned()),
         ScrubOutcome::Scrubbed(scrubbed) if scrubbed.replaced.is_empty() => {

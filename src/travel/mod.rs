@@ -9,7 +9,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use ingest::provider::format::AgentFolders;
-use ingest::provider::has_lines;
+use ingest::provider::{has_lines, is_tool_output};
 use ingest::redact::columns::mask_name;
 use ingest::redact::{Redactor, has_placeholder};
 use ingest::relocate::{FolderMove, LogPlace, find_obstacle_to_moving, place_log, rewrite_log};
@@ -174,7 +174,9 @@ impl TravellingSession {
             let Some(log) = log.and_then(|log| log.origin.as_ref()) else { continue };
             for file in archive.foreign_files_of(session.id()) {
                 let Some(origin) = &file.origin else { continue };
-                if !is_file_of_log(&origin.below, &log.below) {
+                let is_of_log = is_file_of_log(&origin.below, &log.below)
+                    || is_tool_output(file.provider, origin.below.as_ref(), log.below.as_ref());
+                if !is_of_log {
                     return Err(refused(format!("{:?} is not a file of its log", origin.below)));
                 }
                 let known = local.filter(|_| file.is_log).map(|(_, path)| path.clone());

@@ -519,7 +519,7 @@ fn a_folder_of_logs_that_was_removed_comes_back() {
 }
 
 /// The databases of the samples, at the places of their agents, and the tables of their sessions.
-pub(crate) const DATABASES: [(&str, &str, &[&str]); 8] = [
+pub(crate) const DATABASES: [(&str, &str, &[&str]); 9] = [
     (
         "opencode/opencode.db",
         "opencode.db",
@@ -536,6 +536,7 @@ pub(crate) const DATABASES: [(&str, &str, &[&str]); 8] = [
         "globalStorage/state.vscdb",
         &["cursorDiskKV", "composerHeaders"],
     ),
+    ("warp/warp.sqlite", "warp.sqlite", &["agent_tasks", "ai_queries", "agent_conversations"]),
 ];
 
 /// All cells of all tables of a database, in no order.
@@ -573,7 +574,12 @@ fn sessions_of_databases_come_back_row_by_row() {
             let others = "CREATE TABLE project (id TEXT PRIMARY KEY, worktree TEXT NOT NULL);
                 INSERT INTO project SELECT DISTINCT project_id, 'x' FROM session;
                 CREATE TABLE todo (session_id TEXT, at REAL, packed BLOB);
-                INSERT INTO todo SELECT id, 0.5, x'00ff80' FROM session;";
+                INSERT INTO todo SELECT id, 0.5, x'00ff80' FROM session;
+                CREATE TABLE event_sequence (aggregate_id TEXT PRIMARY KEY, seq INTEGER);
+                INSERT INTO event_sequence SELECT id, 1 FROM session;
+                CREATE TABLE event (id TEXT PRIMARY KEY, data TEXT, aggregate_id TEXT NOT NULL
+                    REFERENCES event_sequence(aggregate_id));
+                INSERT INTO event SELECT id, data, session_id FROM part;";
             database.execute_batch(others).expect("changes");
         }
         if name == "crush.db" {
@@ -597,7 +603,11 @@ fn sessions_of_databases_come_back_row_by_row() {
         let (before, logs) = (content(&env), rows_of(&place));
         assert!(env.number("SELECT count(*) FROM sessions") > 0, "{name}");
 
-        let others: &[&str] = if name == "opencode.db" { &["todo", "project"] } else { &[] };
+        let others: &[&str] = if name == "opencode.db" {
+            &["todo", "project", "event", "event_sequence"]
+        } else {
+            &[]
+        };
         for table in others.iter().chain(tables) {
             database.execute(&format!("DELETE FROM {table}"), []).expect("deletes");
         }

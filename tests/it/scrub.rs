@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime};
 use serde_json::{Value, json};
 
 use crate::checks::{Checks, JsonChecks};
-use crate::env::{Random, TestEnv, make_old};
+use crate::env::{Random, TestEnv, copy_folder, make_old, samples};
 use crate::lake::{machine, pull, push};
 use crate::log::claude_record;
 
@@ -224,6 +224,98 @@ fn an_archive_keeps_no_secret_of_a_scrubbed_log() {
         let restored = env.json(["restore", "--no-refresh", PARENT]);
         assert!(!log.exists(), "{restored}");
     }
+}
+
+/// A file next to a log, and text in it.
+const SIDE_FILES: [(&str, &str); 6] = [
+    (
+        "kimi/sessions/278a9d733829b651e35513e5e2a98521/b92f5e7c-f6c8-493b-929e-d28196c194bf/context.jsonl",
+        "The dashboard says",
+    ),
+    (
+        "claude/projects/-home-mira-code-harbor/9ae82b3a-fd82-48da-afd8-479f58648cbe/subagents/agent-ab20cdd8693cc94e2.meta.json",
+        "Find who clones",
+    ),
+    (
+        "grok/sessions/%2Fhome%2Fmira%2Fcode%2Fharbor/01a16469-9b80-7e09-9210-af9b16703813/summary.json",
+        "Ordering of the budget",
+    ),
+    ("cline/data/sessions/1792569917330_k7Rwq/1792569917330_k7Rwq.json", "Changelog entry"),
+    ("kiro/sessions/cli/7c1f0c52-3a57-4f0b-9a51-1f2c9e6b40d3.json", "Load test and"),
+    ("vibe/logs/session/session_20261027_081500_b4f0a1c7/meta.json", "Slow tests of"),
+];
+
+/// The output of a tool of Claude Code, which is in a file of its own.
+const TOOL_RESULT: &str = "claude/projects/-home-mira-code-harbor/9ae82b3a-fd82-48da-afd8-479f58648cbe/tool-results/toolu_1.txt";
+
+#[test]
+fn files_next_to_a_log_are_listed_and_scrubbed() {
+    let env = TestEnv::new();
+    env.write_settings("[store]\nkeep_logs = 'exact'\n");
+    for agent in ["kimi", "claude", "grok", "cline", "kiro", "vibe"] {
+        copy_folder(&samples().join(agent), &env.path("home").join(agent));
+    }
+    env.write(Path::new("home").join(TOOL_RESULT), "[begin] x [end]\n");
+    let mut files = Vec::new();
+    for (name, words) in SIDE_FILES.into_iter().chain([(TOOL_RESULT, "[begin]")]) {
+        let path = env.path("home").join(name);
+        let text = env.read(&path);
+        let leaking = text.replacen(words, &format!("{words} {} ", token()), 1);
+        assert_ne!(leaking, text, "{name}");
+        env.write(&path, &leaking);
+        files.push((path, leaking));
+    }
+    walk(&env.path("home")).iter().for_each(|file| make_old(file));
+    env.ingest("home");
+    let before = content(&env);
+
+    let listed = env.run(["secrets", "--json"]).exits(1);
+    let listed: Value = serde_json::from_str(&listed.stdout).expect("JSON");
+    let tokens = listed["secrets"].list().iter().filter(|one| one["kind"] == "github_token");
+    let mut shown: Vec<&str> = tokens.map(|one| one["file"].as_str().expect("a path")).collect();
+    let mut wanted: Vec<&str> =
+        files.iter().map(|(path, _)| path.to_str().expect("a path")).collect();
+    (shown.sort_unstable(), wanted.sort_unstable());
+    assert_eq!(shown, wanted, "each under its own name, once");
+
+    let kind = ["--kind", "github_token"];
+    let preview = scrub(&env, &kind, 1);
+    preview.has(json!({ "remaining": {}, "left_out": [] }));
+    let done = scrub(&env, &[&kind[..], &["--yes"]].concat(), 0);
+    assert_eq!(done["logs"], preview["logs"]);
+    done.has(json!({ "backup": { "logs": files.len() } }));
+    for (path, leaking) in &files {
+        // A title is also the name of the session.
+        assert!(!env.read(path).contains(&token()), "{}", path.display());
+        assert!(env.read(path) == leaking.replace(&token(), MASK), "{}", path.display());
+    }
+    env.ingest("home");
+    assert_eq!(content(&env), before);
+    env.run(["secrets", "--kind", "github_token"]).ok();
+
+    // The archive has what is there now.
+    let main = env.path("home").join(TOOL_RESULT.split_once("/tool-results").expect("a folder").0);
+    env.remove(main.with_extension("jsonl"));
+    env.remove(&main.join("tool-results"));
+    env.run(["restore", "9ae82b3a"]).ok();
+    assert_eq!(env.read(env.path("home").join(TOOL_RESULT)), format!("[begin] {MASK}  x [end]\n"));
+
+    walk(&env.path("home")).iter().for_each(|file| make_old(file));
+    env.run(["secrets", "--restore-backup", "--yes"]).ok();
+    for (path, leaking) in &files {
+        assert!(env.read(path) == *leaking, "{}", path.display());
+    }
+    env.ingest("home");
+    assert_eq!(content(&env), before);
+    env.run(["secrets", "--kind", "github_token"]).fails(1);
+
+    // An agent that writes its log may write the others.
+    walk(&env.path("home")).iter().for_each(|file| make_old(file));
+    let log = env.path("home").join(SIDE_FILES[0].0).with_file_name("wire.jsonl");
+    let now = File::options().append(true).open(log).expect("opens");
+    now.set_modified(SystemTime::now()).expect("sets");
+    let done = scrub(&env, &kind, 1);
+    done["left_out"].list()[0]["reason"].shows("its log is in use");
 }
 
 #[test]

@@ -194,6 +194,54 @@ fn a_database_in_use_stays_as_it_is() {
     assert_eq!(rows_of(&place), rows);
 }
 
+/// Newer OpenCode has the parts of a session a second time. Other tables name no session.
+#[test]
+fn what_is_left_of_a_replaced_secret_is_named() {
+    let env = TestEnv::new();
+    let place = write_opencode(&env);
+    let change = |sql: &str| {
+        Connection::open(&place).and_then(|it| it.execute_batch(sql)).expect("changes");
+        make_old(&place);
+    };
+    change(
+        "PRAGMA secure_delete = ON;
+        CREATE TABLE event_sequence (aggregate_id TEXT PRIMARY KEY, seq INTEGER);
+        INSERT INTO event_sequence SELECT DISTINCT session_id, 1 FROM part;
+        CREATE TABLE event (id TEXT PRIMARY KEY, aggregate_id TEXT, data TEXT);
+        INSERT INTO event SELECT id, session_id, json_object('part', json(data)) FROM part",
+    );
+    change(&format!("CREATE TABLE draft (prompt); INSERT INTO draft VALUES ('a {}')", token()));
+    let quoted =
+        serde_json::to_string(&json!({ "note": format!("\"{}\"", token()) })).expect("JSON");
+    let packed = zstd::encode_all(quoted.as_bytes(), 1).expect("packs");
+    let database = Connection::open(&place).expect("opens");
+    database.execute("INSERT INTO draft VALUES (?1)", [packed]).expect("changes");
+    database.close().expect("closes");
+    make_old(&place);
+    env.ingest("home");
+
+    let left = json!([{ "table": "draft", "column": "prompt", "cells": { "github_token": 2 } }]);
+    scrub(&env, &[], 1).has(json!({ "left_cells": left }));
+    scrub(&env, &["--yes"], 1).has(json!({ "left_out": [], "remaining": {}, "left_cells": left }));
+    let rows = rows_of(&place);
+    assert!(!format!("{:?}", rows["event"]).contains(&token()));
+    assert!(format!("{:?}", rows["event"]).contains(MASK));
+    make_old(&place);
+    env.run(["secrets", "--restore-backup", "--yes"]).ok();
+    make_old(&place);
+    let shown = env.run(["secrets", "--scrub", "--no-refresh"]).fails(1);
+    shown
+        .lacks("ghp_a1")
+        .shows("would be still in other cells")
+        .shows("2 github_token in draft.prompt");
+    env.ingest("home");
+    change("DROP TABLE draft");
+    env.ingest("home");
+    make_old(&place);
+    scrub(&env, &["--yes"], 0);
+    assert!(!leaks(&place));
+}
+
 /// A killed agent left a write-ahead log, and its database has a search index and times that it sets itself.
 #[test]
 fn search_indexes_and_write_ahead_logs_keep_no_secret() {

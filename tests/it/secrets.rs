@@ -1,10 +1,14 @@
 //! `sessions secrets`: says where secrets lie in the logs on this machine, and never what they are.
 
+use std::collections::BTreeMap;
+
 use serde_json::{Value, json};
 
 use crate::checks::{Checks, JsonChecks};
-use crate::env::TestEnv;
+use crate::env::{TestEnv, make_old};
 use crate::lake::{machine, push};
+use crate::log::claude_record;
+use crate::scrub::{content, scrub};
 
 fn token() -> String {
     format!("ghp_{}", "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8")
@@ -94,9 +98,53 @@ fn places_are_counted_as_status_counts_them() {
         .ingest();
     let counted = env.json(["status"])["redactions"].clone();
     let answer = secrets(&env, &[]);
-    assert_eq!(answer["by_kind"], counted);
+    let mut in_store = BTreeMap::<&str, u64>::new();
+    for found in answer["secrets"].list().iter().filter(|found| found["in_store"] == true) {
+        let kind = found["kind"].as_str().expect("a kind");
+        *in_store.entry(kind).or_default() += found["count"].as_u64().expect("a number");
+    }
+    assert_eq!(json!(in_store), counted);
     let reader = answer["secrets"].list().iter().find(|found| found["session_id"] == "reader");
     assert_eq!(reader.expect("found")["places"].each("event_id"), ["reader:0", "reader:1"]);
+}
+
+/// Records have more than their events, such as a whole file of which the event shows the changed lines.
+#[test]
+fn secrets_that_no_event_shows_are_listed() {
+    let env = TestEnv::new();
+    let mut records = Vec::new();
+    for number in 0..3 {
+        let mut record = claude_record("leak", "/work", number, "user", "Look at the harbor");
+        if number == 1 {
+            record["toolUseResult"] = json!({ "originalFile": format!("KEY={}", token()),
+                "structuredPatch": [{ "lines": [token()] }], "password": "kJ8dPq2mXv7Lr4TzWb9" });
+        }
+        records.push(format!("{record}\n"));
+    }
+    let log = env.write("logs/leak.jsonl", records.concat());
+    make_old(&log);
+    env.ingest("logs");
+    assert_eq!(env.json(["status"])["redactions"], json!({}));
+
+    let answer = secrets(&env, &[]);
+    assert_eq!(answer["by_kind"], json!({ "github_token": 2, "password": 1 }));
+    let found = &answer["secrets"][0];
+    found.has(json!({ "in_store": false, "session_id": "leak", "count": 2 }));
+    found["places"][0].has(json!({
+        "event_id": null, "count": 2, "byte": records[0].len(), "bytes": records[1].len() - 1,
+    }));
+    env.run(["secrets"]).fails(1).shows("Only the files have 3 places").lacks("ghp_a1");
+    assert_eq!(secrets(&env, &["--kind", "password"])["by_kind"], json!({ "password": 1 }));
+    // The record is of 10:00:01.
+    assert_eq!(secrets(&env, &["--since", "2026-10-01T10:00:01Z"])["secrets"].list().len(), 2);
+    assert!(secrets(&env, &["--since", "2026-10-01T10:00:02Z"])["secrets"].list().is_empty());
+
+    let before = content(&env);
+    scrub(&env, &["--yes"], 0);
+    env.read(&log).lacks([&token(), "kJ8dPq2mXv7Lr4TzWb9"]);
+    env.ingest("logs");
+    assert_eq!(content(&env), before);
+    env.run(["secrets"]).ok().shows("No secrets were found");
 }
 
 #[test]

@@ -839,10 +839,13 @@ fn subagents_and_files_next_to_a_log_travel_with_it() {
         let text = fs::read_to_string(samples().join(sample)).expect("a sample");
         a.write(name(&home, rest), text.replace(SAMPLE_FOLDER, &home.to_string_lossy()));
     }
+    let output = "/tool-results/toolu_1.txt";
+    a.write(name(&home, output), "the tide table");
     sync(&a, &lake);
     let wanted = totals(&a);
     pull(&b, &lake).has(json!({"problems": [], "logs": 2}));
     in_folder(&b, &there, &["resume", main]).shows("--resume");
+    assert_eq!(b.read(name(&there, output)), "the tide table");
     for rest in files {
         assert!(b.path(name(&there, rest)).is_file(), "{rest}");
     }

@@ -39,6 +39,7 @@ use std::sync::{Arc, OnceLock};
 
 use ingest::provider::format::AgentFolders;
 use ingest::redact::Redactor;
+use ingest::run::Progress;
 use schemas::envelope::{JsonAnswer, Warning};
 use schemas::price::PriceTable;
 use schemas::session::EventRow;
@@ -518,16 +519,17 @@ impl Tools {
         self.read_store(call, &mut || masks::run(self, self.snapshot(call)?, id, call))
     }
 
-    /// Lists the secrets in the logs of this machine. `is_published` says whether the session at a
-    /// position of the snapshot was published.
+    /// Lists the secrets in the logs of this machine, which are searched. `is_published` says whether the
+    /// session at a position of the snapshot was published.
     pub fn list_secrets(
         &self,
         filter: SecretFilter<'_>,
         is_published: &dyn Fn(usize) -> bool,
+        progress: &dyn Progress,
         call: &Call<'_>,
     ) -> Result<SecretsData, ToolError> {
         self.require_all_events("secrets")?;
-        secrets::run(self, self.snapshot(call)?, filter, is_published, call)
+        secrets::run(self, self.snapshot(call)?, filter, is_published, progress, call)
     }
 
     /// Collects the figures of the store; `roots` are searched for new files.

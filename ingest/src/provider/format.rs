@@ -45,6 +45,8 @@ pub struct Quirks {
     /// Returns the files next to a log that have further facts about the session and may change
     /// independently of the log.
     pub companions: Option<fn(&Path) -> Vec<PathBuf>>,
+    /// Returns the folder of a log whose files have what tools printed. The log only names them.
+    pub output_folder: Option<fn(&Path) -> PathBuf>,
     /// Returns whether a file of this name only repeats or describes the log next to it. Such a
     /// file is known, but not read.
     pub is_sidecar: Option<IsSidecar>,
@@ -84,6 +86,7 @@ impl Quirks {
     /// The quirks of a plain format: every log is one file, and its extension identifies it.
     pub const NONE: Self = Self {
         companions: None,
+        output_folder: None,
         is_sidecar: None,
         is_stored_elsewhere: None,
         is_log_name: None,

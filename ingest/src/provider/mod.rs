@@ -149,8 +149,8 @@ pub fn companion_paths(provider: Provider, log: &Path) -> Vec<PathBuf> {
 }
 
 /// Returns the files next to a log that exist and belong to its session: those of
-/// [`companion_paths`], and those that repeat or describe the log. `names` has the names of the files
-/// in the folder of the log.
+/// [`companion_paths`], those that repeat or describe the log, and those with the output of tools. `names`
+/// has the names of the files in the folder of the log.
 pub fn files_next_to(provider: Provider, log: &Path, names: &[String]) -> Vec<PathBuf> {
     let mut files = companion_paths(provider, log);
     files.retain(|path| path.is_file());
@@ -163,9 +163,30 @@ pub fn files_next_to(provider: Provider, log: &Path, names: &[String]) -> Vec<Pa
         let own = names.iter().filter(is_own).map(|name| log.with_file_name(name));
         files.extend(own.filter(|path| path != log));
     }
+    if let Some(output_folder) = format_of(provider).quirks.output_folder {
+        let folder = output_folder(log);
+        let outputs = list_names(&folder).into_iter().map(|name| folder.join(name));
+        files.extend(outputs.filter(|path| is_tool_output(provider, path, log)));
+    }
     files.sort();
     files.dedup();
     files
+}
+
+/// Returns whether the file at a path has text that a tool printed in the session of a log, whether it exists
+/// or not. The folder may also have pictures and documents.
+pub fn is_tool_output(provider: Provider, path: &Path, log: &Path) -> bool {
+    let Some(output_folder) = format_of(provider).quirks.output_folder else { return false };
+    let is_text = path.extension().is_some_and(|end| end == "txt" || end == "json");
+    is_text && path.parent() == Some(&output_folder(log))
+}
+
+/// Returns the names of the files in a folder, in no order; without links and names that are not Unicode.
+/// Empty if the folder cannot be read.
+pub fn list_names(folder: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let files = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_file()));
+    files.filter_map(|entry| entry.file_name().into_string().ok()).collect()
 }
 
 /// Returns whether logs of a provider may have files next to them with more facts about their sessions.

@@ -104,6 +104,13 @@ pub(crate) fn is_json(text: &str) -> bool {
     serde_json::from_str::<IgnoredAny>(text).is_ok()
 }
 
+/// Returns whether a text is one or more values of JSON.
+pub(crate) fn is_json_sequence(text: &[u8]) -> bool {
+    let mut values =
+        serde_json::Deserializer::from_slice(text).into_iter::<IgnoredAny>().peekable();
+    values.peek().is_some() && values.all(|value| value.is_ok())
+}
+
 /// Calls `visit` with each string of a JSON text. A string without an end goes to the end of the text.
 pub(crate) fn for_each_string<'a>(bytes: &'a [u8], visit: &mut dyn FnMut(JsonString<'a>)) {
     let mut open = vec![OpenValue::default()];

@@ -54,7 +54,9 @@ mod value;
 mod wrapped;
 
 pub use explain::{ExplainedMask, RuleInfo, built_in_rules, explain_masks};
-pub(crate) use places::{KnownSecrets, SecretRange, find_all_places, replace_places};
+pub(crate) use places::{
+    KnownSecrets, SecretRange, find_all_places, find_known_places, replace_places,
+};
 pub(crate) use redactor::hash_rules;
 pub use redactor::{Redactor, SecretCounts};
 pub use scan::{has_placeholder, masked_kinds};

@@ -77,6 +77,13 @@ pub(crate) fn find_all_places(
     }
 }
 
+/// Returns the places of known secrets in a text, in order, by their text alone.
+pub(crate) fn find_known_places(text: &str, known: &KnownSecrets<'_>) -> Vec<SecretRange> {
+    let mut places = Vec::new();
+    add_known(&mut places, text, known);
+    places
+}
+
 /// Adds the places of known secrets in a text.
 fn add_known(places: &mut Vec<SecretRange>, text: &str, known: &KnownSecrets<'_>) {
     let mut announced = HashSet::new();

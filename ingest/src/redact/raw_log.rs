@@ -13,7 +13,7 @@ use memchr::memmem;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::json_strings::{
-    JsonString, decode_string, for_each_string, is_bracketed, is_json, raw_offset,
+    JsonString, decode_string, for_each_string, is_bracketed, is_json, is_json_sequence, raw_offset,
 };
 use super::places::{SecretRange, find_all_places, replace_places};
 use super::redactor::Redactor;
@@ -97,7 +97,12 @@ impl<'r> RawLogMasker<'r> {
     /// Masks a document.
     pub fn mask_document<'d>(&self, document: &'d [u8]) -> Cow<'d, [u8]> {
         let mut places = Vec::new();
-        self.find_in_record(document, "", &mut places);
+        // The output of a tool may look like JSON.
+        if is_json_sequence(document) {
+            self.find_in_record(document, "", &mut places);
+        } else {
+            places = find_text_places(self.redactor, document);
+        }
         replace_places(document, &places)
     }
 
@@ -126,12 +131,7 @@ impl<'r> RawLogMasker<'r> {
             self.find_in_json(bytes, printed_by, 0, places);
             return;
         }
-        let mut start = 0;
-        for chunk in bytes.utf8_chunks() {
-            let found = find_all_places(self.redactor, chunk.valid(), "", None).into_iter();
-            places.extend(found.map(|place| place.moved_by(start)));
-            start += chunk.valid().len() + chunk.invalid().len();
-        }
+        places.extend(find_text_places(self.redactor, bytes));
     }
 
     /// Finds the secrets in the strings of a JSON text.
@@ -183,22 +183,45 @@ impl<'r> RawLogMasker<'r> {
             found = find_all_places(self.redactor, text, printed_by, None);
         }
         if found.is_empty() {
-            // As calls are shown: the name of a value says that it is a secret.
-            let mut named = String::with_capacity(string.key.len() + 2 + text.len());
-            let is_pair = string.key == b"value" && !string.name.is_empty();
-            named.push_str(&decode_string(if is_pair { string.name } else { string.key }, None));
-            named.push_str(": ");
-            let start = named.len();
-            named.push_str(text);
-            for place in find_all_places(self.redactor, &named, "", None) {
-                if place.range.end > start {
-                    let range = place.range.start.max(start) - start..place.range.end - start;
-                    found.push(SecretRange { range, ..place });
-                }
-            }
+            found = find_named_places(self.redactor, text, string);
         }
         found
     }
+}
+
+/// Returns the places of secrets in bytes that are text, in order. Other bytes among them are left out.
+pub(crate) fn find_text_places(redactor: &Redactor, bytes: &[u8]) -> Vec<SecretRange> {
+    let mut places = Vec::new();
+    let mut start = 0;
+    for chunk in bytes.utf8_chunks() {
+        let found = find_all_places(redactor, chunk.valid(), "", None).into_iter();
+        places.extend(found.map(|place| place.moved_by(start)));
+        start += chunk.valid().len() + chunk.invalid().len();
+    }
+    places
+}
+
+/// Returns the places of secrets in `text`, the decoded text of a string, in order. As calls are shown: the
+/// name of a value says that it is a secret.
+pub(crate) fn find_named_places(
+    redactor: &Redactor,
+    text: &str,
+    string: &JsonString<'_>,
+) -> Vec<SecretRange> {
+    let mut named = String::with_capacity(string.key.len() + 2 + text.len());
+    let is_pair = string.key == b"value" && !string.name.is_empty();
+    named.push_str(&decode_string(if is_pair { string.name } else { string.key }, None));
+    named.push_str(": ");
+    let start = named.len();
+    named.push_str(text);
+    let mut found = Vec::new();
+    for place in find_all_places(redactor, &named, "", None) {
+        if place.range.end > start {
+            let range = place.range.start.max(start) - start..place.range.end - start;
+            found.push(SecretRange { range, ..place });
+        }
+    }
+    found
 }
 
 impl RecordLinks {
@@ -298,6 +321,14 @@ mod tests {
             let masked = mask(&line.replace("TOKEN", TOKEN));
             assert_eq!(masked, line.replace("TOKEN", mask_word), "{line}");
         }
+    }
+
+    #[test]
+    fn a_document_that_only_looks_like_json_is_searched_as_text() {
+        let redactor = Redactor::new(&[]).expect("the built-in rules");
+        let text = format!("[begin] {TOKEN}\n[end]\n");
+        let masked = RawLogMasker::new(&redactor).mask_document(text.as_bytes()).into_owned();
+        assert_eq!(masked, b"[begin] [REDACTED:github_token]\n[end]\n");
     }
 
     #[test]

@@ -1,8 +1,9 @@
 //! Writes a cell of a database as JSON, and reads it again.
 
+use std::borrow::Cow;
 use std::io::{self, Read as _};
 
-use rusqlite::types::Value;
+use rusqlite::types::{Value, ValueRef};
 use serde_json::Value as Json;
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -43,6 +44,18 @@ pub(super) fn encode_legible(value: Value) -> io::Result<(Json, Option<CellKind>
     let Value::Blob(bytes) = &value else { return encode(value, true) };
     let hash = format!("{:016x}", xxh3_64(bytes));
     Ok(encode(value, true).unwrap_or_else(|_| (hash.into(), Some(CellKind::Hash))))
+}
+
+/// Returns the text of a cell: of text, and of bytes that are text or compressed text.
+pub(crate) fn text_of(cell: ValueRef<'_>) -> Option<Cow<'_, str>> {
+    match cell {
+        ValueRef::Text(bytes) => Some(String::from_utf8_lossy(bytes)),
+        ValueRef::Blob(bytes) => match str::from_utf8(bytes) {
+            Ok(text) => Some(text.into()),
+            Err(_) => unpack_text(bytes).map(Cow::Owned),
+        },
+        ValueRef::Null | ValueRef::Integer(_) | ValueRef::Real(_) => None,
+    }
 }
 
 /// Returns the text of compressed bytes. `None` if they are not compressed text.

@@ -20,6 +20,7 @@ mod read;
 mod replace;
 mod session_tables;
 
+pub(crate) use self::cell::text_of;
 pub(crate) use self::document::RowDocument;
 pub(crate) use self::put_back::connect_for_writing;
 pub use self::put_back::{put_back_rows, roll_back};

@@ -10,9 +10,10 @@ use rusqlite::{
 
 use super::cell;
 use super::document::{RowDocument, StoredRow, TableRows, VERSION};
-use super::session_tables::{SESSION_COLUMN, column_names, find_session, has_session, quoted};
+use super::session_tables::{column_names, find_session, has_session, quoted};
 use crate::provider::shared::database::cells::read_table_names;
 use crate::provider::shared::database::connection::connect_private_copy;
+use crate::source::assembly::RowTables;
 
 /// Maximum wait for a lock that another process holds.
 const MAX_LOCK_WAIT: Duration = Duration::from_millis(500);
@@ -70,7 +71,7 @@ pub fn put_back_rows(key: &str, document: &[u8], copy: Option<&Path>) -> Result<
                 table.table
             ));
         }
-        insert_rows(&transaction, table, agent)?;
+        insert_rows(&transaction, table, tables)?;
     }
     for table in document.tables.iter().filter(|table| tables.has_sessions(&table.table)) {
         for row in &table.rows {
@@ -108,9 +109,11 @@ pub(crate) fn connect_for_writing(database: &Path) -> rusqlite::Result<Connectio
 fn insert_rows(
     transaction: &Transaction<'_>,
     table: &TableRows,
-    agent: &str,
+    tables: &RowTables,
 ) -> Result<(), String> {
+    let agent = tables.agent;
     let name = &table.table;
+    let session = tables.session_column(name);
     let failed = |error: rusqlite::Error| format!("a row of its table {name} is refused: {error}");
     let columns = column_names(transaction, name).map_err(failed)?;
     let mut missing = Vec::new();
@@ -132,7 +135,7 @@ fn insert_rows(
         let sql = format!("{verb} INTO {} ({}) VALUES ({marks})", quoted(name), cells.join(", "));
         match transaction.execute(&sql, params_from_iter(decode_cells(row)?)) {
             Err(error) if is_taken(&error) => {
-                if !has_own_row(transaction, name, row).map_err(failed)? {
+                if !has_own_row(transaction, name, session, row).map_err(failed)? {
                     return Err(format!(
                         "a row of its table {name} has a key that another row has ({error})"
                     ));
@@ -177,10 +180,12 @@ fn has_row(transaction: &Transaction<'_>, table: &str, row: &StoredRow) -> Resul
     found.map_err(|error| format!("its table {table} cannot be read: {error}"))
 }
 
-/// Returns whether a table has a row with the key of this one, and of the same session.
+/// Returns whether a table has a row with the key of this one, and of the same session, whose id is in the
+/// column `session`.
 fn has_own_row(
     transaction: &Transaction<'_>,
     table: &str,
+    session: &str,
     row: &StoredRow,
 ) -> rusqlite::Result<bool> {
     let sql = "SELECT name FROM pragma_index_list(?1) WHERE \"unique\" = 1";
@@ -200,8 +205,8 @@ fn has_own_row(
         let Some(mut columns) = key.iter().cloned().collect::<Option<Vec<String>>>() else {
             continue;
         };
-        if row.cells.contains_key(SESSION_COLUMN) {
-            columns.push(SESSION_COLUMN.to_owned());
+        if row.cells.contains_key(session) {
+            columns.push(session.to_owned());
         }
         let mut values = Vec::with_capacity(columns.len());
         for column in &columns {

@@ -12,8 +12,8 @@ use crate::provider::shared::database::tables::split_session_path;
 use crate::source::assembly::RowTables;
 use crate::source::container::MAX_DOCUMENT_BYTES;
 
-/// The column of the tables whose rows belong to a session.
-pub(super) const SESSION_COLUMN: &str = "session_id";
+/// The column with the id of the session in tables that are not listed.
+const SESSION_COLUMN: &str = "session_id";
 
 /// The rows of a session in a table.
 #[derive(Debug, Clone, PartialEq)]
@@ -62,8 +62,11 @@ pub(super) fn read_tables(
             if !rows.is_empty() {
                 sessions.push(FoundTable { name: name.clone(), is_shared: false, rows });
             }
-        } else if column_names(connection, name)?.iter().any(|column| column == SESSION_COLUMN) {
-            rest.extend(reader.read(name, &format!("{SESSION_COLUMN} = ?1"), &[id])?);
+        } else {
+            let session = tables.session_column(name);
+            if column_names(connection, name)?.iter().any(|column| column == session) {
+                rest.extend(reader.read(name, &format!("{} = ?1", quoted(session)), &[id])?);
+            }
         }
     }
     if sessions.is_empty() || reader.bytes > MAX_DOCUMENT_BYTES {
@@ -104,9 +107,15 @@ pub(super) struct TableKey<'a> {
 }
 
 impl RowTables {
-    /// Returns whether a table has one row for each session.
+    /// Returns whether the rows of a table are the sessions themselves.
     pub(super) fn has_sessions(&self, table: &str) -> bool {
         self.sessions.iter().any(|(name, _)| *name == table)
+    }
+
+    /// Returns the column with the id of the session in a table that has several rows of it.
+    pub(super) fn session_column(&self, table: &str) -> &'static str {
+        let named = self.named.iter().find(|(name, _)| *name == table);
+        named.map_or(SESSION_COLUMN, |(_, column)| column)
     }
 
     /// Returns the rows by which a session is known to be in its database.

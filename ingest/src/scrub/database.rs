@@ -4,18 +4,21 @@
 //! and the session is assembled and decoded again. What was found good is then done in the database itself,
 //! in one transaction, and only if the database is still as it was copied.
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{self, Cursor, Write as _};
 use std::path::{Path, PathBuf};
 
 use rusqlite::backup::{Backup, StepResult};
 use rusqlite::types::ValueRef;
-use rusqlite::{Connection, TransactionBehavior};
+use rusqlite::{Connection, Rows, TransactionBehavior};
 use schemas::Provider;
 use xxhash_rust::xxh3::Xxh3;
 
+use super::left_secrets::{ColumnWithSecrets, find_left_secrets};
 use super::log::{
-    ANOTHER_SESSION, READ_OTHERWISE, Replacer, ScrubOutcome, ScrubRules, is_same_session, rewind,
+    ANOTHER_SESSION, READ_OTHERWISE, ReplacedText, Replacer, ScrubOutcome, ScrubRules,
+    is_same_session, rewind,
 };
 use crate::discover::raw_log::find_candidate;
 use crate::discover::sniff::{Sniffed, sniff_content};
@@ -74,26 +77,38 @@ pub fn hash_database(database: &Path) -> io::Result<u64> {
 }
 
 fn hash_tables(connection: &Connection) -> rusqlite::Result<u64> {
-    // Those of search indexes, too. What has no page of its own is made of other tables.
-    let sql =
-        "SELECT name, sql FROM sqlite_master WHERE type = 'table' AND rootpage > 0 ORDER BY 1";
-    let mut tables = connection.prepare(sql)?;
-    let mut tables = tables.query([])?;
     let mut hash = Xxh3::new();
-    while let Some(table) = tables.next()? {
-        let name: String = table.get(0)?;
-        hash_cell(table.get_ref(0)?, &mut hash);
-        hash_cell(table.get_ref(1)?, &mut hash);
-        let mut rows = connection.prepare(&format!("SELECT * FROM {}", quoted(&name)))?;
-        let columns = rows.column_count();
-        let mut rows = rows.query([])?;
+    for_each_table(connection, &mut |name, sql, rows| {
+        hash_cell(ValueRef::Text(name.as_bytes()), &mut hash);
+        hash_cell(sql, &mut hash);
+        let columns = rows.as_ref().map_or(0, |statement| statement.column_count());
         while let Some(row) = rows.next()? {
             for at in 0..columns {
                 hash_cell(row.get_ref(at)?, &mut hash);
             }
         }
-    }
+        Ok(())
+    })?;
     Ok(hash.digest())
+}
+
+/// Calls `visit` with the name, the definition and the rows of each table of a database, in the order of the
+/// names. The tables of search indexes are among them.
+pub(super) fn for_each_table(
+    connection: &Connection,
+    visit: &mut dyn FnMut(&str, ValueRef<'_>, &mut Rows<'_>) -> rusqlite::Result<()>,
+) -> rusqlite::Result<()> {
+    // What has no page of its own is made of other tables.
+    let sql =
+        "SELECT name, sql FROM sqlite_master WHERE type = 'table' AND rootpage > 0 ORDER BY 1";
+    let mut tables = connection.prepare(sql)?;
+    let mut tables = tables.query([])?;
+    while let Some(table) = tables.next()? {
+        let name: String = table.get(0)?;
+        let mut rows = connection.prepare(&format!("SELECT * FROM {}", quoted(&name)))?;
+        visit(&name, table.get_ref(1)?, &mut rows.query([])?)?;
+    }
+    Ok(())
 }
 
 fn hash_cell(cell: ValueRef<'_>, hash: &mut Xxh3) {
@@ -118,6 +133,8 @@ pub struct DatabaseCopy<'a> {
     rules: &'a ScrubRules,
     /// The folder for files without a name.
     scratch: &'a Path,
+    /// Kind and text of the secrets that were replaced, as a document of rows has them.
+    replaced: BTreeSet<(String, String)>,
 }
 
 impl<'a> DatabaseCopy<'a> {
@@ -131,7 +148,7 @@ impl<'a> DatabaseCopy<'a> {
         connection
             .execute_batch("PRAGMA journal_mode = MEMORY; PRAGMA synchronous = OFF")
             .map_err(io::Error::other)?;
-        Ok(Self { path, connection, rules, scratch })
+        Ok(Self { path, connection, rules, scratch, replaced: BTreeSet::new() })
     }
 
     /// Replaces the secrets of the session that the store knows as `key` in the copy. `provider` is the agent
@@ -188,7 +205,7 @@ impl<'a> DatabaseCopy<'a> {
         };
         let scrubbed = replacer.replace(text, &mut read_replaced);
         // The copy may have a round that was given up.
-        let Ok(Some((text, mut scrubbed))) = scrubbed else {
+        let Ok(Some(ReplacedText { text, log: mut scrubbed, values })) = scrubbed else {
             session.write(&original)?;
             scrubbed?;
             return left_out(READ_OTHERWISE);
@@ -200,10 +217,22 @@ impl<'a> DatabaseCopy<'a> {
             session.write(&original)?;
             return left_out(ANOTHER_SESSION);
         }
+        self.replaced.extend(values);
         let cells = find_changed_cells(&original, &wanted);
         let hash = hash_rows(&original)?;
         let change = (!cells.is_empty()).then_some(RowChange { tables, id, hash, cells });
         Ok((ScrubOutcome::Scrubbed(scrubbed), change))
+    }
+}
+
+impl DatabaseCopy<'_> {
+    /// Searches all cells of the copy for the secrets that were replaced. Returns the columns that still have
+    /// some: those of other sessions, and of tables whose rows no session has.
+    ///
+    /// # Errors
+    /// Fails if the copy cannot be read.
+    pub fn find_left_secrets(&self) -> io::Result<Vec<ColumnWithSecrets>> {
+        find_left_secrets(&self.connection, &self.replaced).map_err(io::Error::other)
     }
 }
 

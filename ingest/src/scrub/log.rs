@@ -1,6 +1,6 @@
 //! Replaces the secrets in the file of a log, and in any text whose log can be decoded.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Read as _, Seek as _, Write as _};
 use std::path::Path;
@@ -108,7 +108,7 @@ pub fn scrub_log(
     let before = read_secrets(&decoded, log)?;
     let replacer = Replacer { rules, is_document, scratch, before: &before };
     let replaced = replacer.replace(log.try_clone()?, &mut |next| read_secrets(&decoded, next))?;
-    let Some((new, mut result)) = replaced else {
+    let Some(ReplacedText { text: new, log: mut result, .. }) = replaced else {
         return Ok(ScrubOutcome::LeftOut(READ_OTHERWISE));
     };
     let sniffed = sniff_open_file(&candidate, &new, Some(&rules.redactor))?;
@@ -132,15 +132,16 @@ pub(super) struct Replacer<'a> {
 }
 
 impl Replacer<'_> {
-    /// Returns the text without its secrets, at its beginning, and what was replaced. `read` decodes the log
-    /// that has this text instead. `None` if the log would be read otherwise.
+    /// Returns the text without its secrets, and what was replaced. `read` decodes the log that has this text
+    /// instead. `None` if the log would be read otherwise.
     pub(super) fn replace(
         &self,
         mut current: File,
         read: &mut dyn FnMut(&File) -> io::Result<LogSecrets>,
-    ) -> io::Result<Option<(File, ScrubbedLog)>> {
+    ) -> io::Result<Option<ReplacedText>> {
         let Self { rules, is_document, scratch, before } = *self;
         let mut result = ScrubbedLog::default();
+        let mut values = BTreeSet::new();
         let mut now: Option<LogSecrets> = None;
         for round in 0..MAX_ROUNDS {
             let scrubber = RecordScrubber {
@@ -165,6 +166,7 @@ impl Replacer<'_> {
                 // These secrets are also words without which a record is not what it is. They remain.
                 break;
             }
+            collect_values(&current, &places, &mut values)?;
             for (_, place) in &places {
                 *result.replaced.entry(place.kind.clone()).or_default() += 1;
             }
@@ -179,8 +181,17 @@ impl Replacer<'_> {
         result.remaining = after.counts.clone();
         result.remaining.retain(|kind, _| rules.kind.as_ref().is_none_or(|wanted| wanted == kind));
         rewind(&current)?;
-        Ok(Some((current, result)))
+        Ok(Some(ReplacedText { text: current, log: result, values }))
     }
+}
+
+/// A text without its secrets.
+pub(super) struct ReplacedText {
+    /// The text, at its beginning.
+    pub(super) text: File,
+    pub(super) log: ScrubbedLog,
+    /// Kind and text of the secrets, as they were written in the text.
+    pub(super) values: BTreeSet<(String, String)>,
 }
 
 /// Returns whether a log without its secrets is that of the same session. Notes new identities of its first
@@ -220,7 +231,7 @@ pub(super) fn rewind(file: &File) -> io::Result<File> {
 
 /// Returns the places of secrets in a log, in order, each with the position of the text that its range
 /// counts from. `secrets` are those of the events.
-fn find_places(
+pub(super) fn find_places(
     log: &File,
     is_document: bool,
     scrubber: &RecordScrubber<'_>,
@@ -235,35 +246,75 @@ fn find_places(
             of_record.push((secret.kind.clone(), secret.text.clone()));
         }
     }
-    let mut file = rewind(log)?;
     let mut places = Vec::new();
+    let content = rewind(log)?;
+    let size = content.metadata()?.len();
+    for_each_text(Content::File(content), size, is_document, &mut |offset, text| {
+        let end = offset + text.len() as u64;
+        let of_text: Vec<(String, String)> =
+            known.range(offset..end).flat_map(|(_, secrets)| secrets.iter().cloned()).collect();
+        places
+            .extend(scrubber.find_places(text, &of_text).into_iter().map(|place| (offset, place)));
+    })?;
+    Ok(places)
+}
+
+/// Calls `visit` with the position and the text of each line of a log of `size` bytes, or of the whole
+/// document. What is not UTF-8 is damaged, and left out.
+pub(super) fn for_each_text(
+    mut content: Content,
+    size: u64,
+    is_document: bool,
+    visit: &mut dyn FnMut(u64, &str),
+) -> io::Result<()> {
     if is_document {
         let mut text = String::new();
-        // A document that is not UTF-8 is damaged, and stays as it is.
-        if file.read_to_string(&mut text).is_ok() {
-            let known = known.into_values().next().unwrap_or_default();
-            places.extend(scrubber.find_places(&text, &known).into_iter().map(|place| (0, place)));
+        match content.read_to_string(&mut text) {
+            Ok(_) => visit(0, &text),
+            Err(error) if error.kind() == io::ErrorKind::InvalidData => {}
+            Err(error) => return Err(error),
         }
-        return Ok(places);
+        return Ok(());
     }
-    let size = file.metadata()?.len();
-    let mut lines = LogLines::of_size(Content::File(file), 0, size);
+    let mut lines = LogLines::of_size(content, 0, size);
     while let Some(line) = lines.next_line()? {
         let (LogLine::Whole { offset, bytes } | LogLine::Tail { offset, bytes }) = line else {
             continue;
         };
-        let Ok(text) = str::from_utf8(bytes) else { continue };
-        let end = offset + bytes.len() as u64;
-        let of_line: Vec<(String, String)> =
-            known.range(offset..end).flat_map(|(_, secrets)| secrets.iter().cloned()).collect();
-        places
-            .extend(scrubber.find_places(text, &of_line).into_iter().map(|place| (offset, place)));
+        if let Ok(text) = str::from_utf8(bytes) {
+            visit(offset, text);
+        }
     }
-    Ok(places)
+    Ok(())
+}
+
+/// Adds kind and text of the secrets at these places, which are in order, as the log has them.
+fn collect_values(
+    log: &File,
+    places: &[(u64, SecretRange)],
+    values: &mut BTreeSet<(String, String)>,
+) -> io::Result<()> {
+    let mut from = BufReader::new(rewind(log)?);
+    let mut at = 0;
+    for (offset, place) in places {
+        let (start, end) = (offset + place.range.start as u64, offset + place.range.end as u64);
+        from.seek_relative((start - at).cast_signed())?;
+        let mut value = Vec::new();
+        (&mut from).take(end - start).read_to_end(&mut value)?;
+        if let Ok(value) = String::from_utf8(value) {
+            values.insert((place.kind.clone(), value));
+        }
+        at = end;
+    }
+    Ok(())
 }
 
 /// Writes a log with placeholders at these places, which are in order.
-fn write_replaced(log: &File, out: &mut File, places: &[(u64, SecretRange)]) -> io::Result<()> {
+pub(super) fn write_replaced(
+    log: &File,
+    out: &mut File,
+    places: &[(u64, SecretRange)],
+) -> io::Result<()> {
     let mut from = BufReader::new(rewind(log)?);
     let mut to = BufWriter::new(out);
     let mut at = 0;

@@ -7,6 +7,8 @@
 //! and a log that would be read otherwise than before is left as it is.
 
 mod database;
+mod file_secrets;
+mod left_secrets;
 mod log;
 mod record;
 
@@ -14,4 +16,8 @@ pub use self::database::{
     DatabaseCopy, RowChange, copy_database, find_database, hash_database, put_back_database,
     replace_rows,
 };
+pub use self::file_secrets::{
+    FileSecret, find_log_secrets, find_side_file_secrets, scrub_side_file,
+};
+pub use self::left_secrets::ColumnWithSecrets;
 pub use self::log::{ScrubOutcome, ScrubRules, ScrubbedLog, find_obstacle_to_rewriting, scrub_log};

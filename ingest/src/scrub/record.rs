@@ -1,15 +1,17 @@
 //! Finds the secrets in the string values of JSON text. What an agent sends back to its service, or
 //! compares, stays as it is: signatures, encrypted reasoning, ids, hashes and pictures.
 
-use serde::de::IgnoredAny;
-
 use crate::redact::json_strings::{
-    decode_string, for_each_string, is_bracketed, is_json, raw_offset,
+    JsonString, decode_string, for_each_string, is_bracketed, is_json, is_json_sequence, raw_offset,
 };
+use crate::redact::raw_log::find_named_places;
 use crate::redact::{KnownSecrets, Redactor, SecretRange, find_all_places, replace_places};
 
 /// Maximum depth of JSON text in strings of JSON text that is searched.
 const MAX_NESTED_TEXTS: usize = 8;
+
+/// Maximum length in bytes of a value whose name may say that it is a secret.
+const MAX_NAMED_BYTES: usize = 4096;
 
 /// Keys of values that say what a record is. A word in them is never a secret because an event has a
 /// secret of this text.
@@ -68,7 +70,8 @@ impl RecordScrubber<'_> {
             let text = decode_string(string.raw, Some(&mut parts));
             // A string without escapes is written as it is.
             let written = |at: usize| if parts.is_empty() { at } else { raw_offset(&parts, at) };
-            for SecretRange { range, kind } in self.find_places_of_string(&text, known, depth) {
+            let places_of_string = self.find_places_of_string(&text, &string, known, depth);
+            for SecretRange { range, kind } in places_of_string {
                 let range = written(range.start)..written(range.end);
                 places.push(SecretRange { range, kind }.moved_by(string.range.start));
             }
@@ -79,6 +82,7 @@ impl RecordScrubber<'_> {
     fn find_places_of_string(
         &self,
         text: &str,
+        string: &JsonString<'_>,
         known: Option<&KnownSecrets<'_>>,
         depth: usize,
     ) -> Vec<SecretRange> {
@@ -86,16 +90,12 @@ impl RecordScrubber<'_> {
             return self.find_places_in(text.as_bytes(), known, depth + 1);
         }
         let mut places = find_all_places(self.redactor, text, "", known);
+        if places.is_empty() && text.len() <= MAX_NAMED_BYTES {
+            places = find_named_places(self.redactor, text, string);
+        }
         places.retain(|place| self.kind.is_none_or(|kind| kind == place.kind));
         places
     }
-}
-
-/// Returns whether a text is one or more values of JSON.
-fn is_json_sequence(text: &[u8]) -> bool {
-    let mut values =
-        serde_json::Deserializer::from_slice(text).into_iter::<IgnoredAny>().peekable();
-    values.peek().is_some() && values.all(|value| value.is_ok())
 }
 
 #[cfg(test)]

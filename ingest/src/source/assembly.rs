@@ -33,13 +33,15 @@ pub struct Assembly {
     pub rows: Option<RowTables>,
 }
 
-/// The tables with the rows of a session. All other tables with a column `session_id` have some, too.
+/// The tables with the rows of a session. All tables with a column `session_id` have some, too.
 #[derive(Debug)]
 pub struct RowTables {
     /// The name of the program that keeps the database.
     pub agent: &'static str,
-    /// The tables with one row of the session, and the column with its id.
+    /// The tables whose rows are the session itself, and the column with its id.
     pub sessions: &'static [(&'static str, &'static str)],
+    /// The other tables whose rows name the session in another column than `session_id`, and this column.
+    pub named: &'static [(&'static str, &'static str)],
     /// Tables with a row that several sessions need, its key, and the column of the session that names it.
     pub shared: &'static [(&'static str, &'static str, &'static str)],
     /// The table of values with the session in their keys, the column of the key, and the beginnings of
@@ -53,7 +55,7 @@ impl RowTables {
         agent: &'static str,
         sessions: &'static [(&'static str, &'static str)],
     ) -> Self {
-        Self { agent, sessions, shared: &[], values: None }
+        Self { agent, sessions, named: &[], shared: &[], values: None }
     }
 }
 

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use crate::cli::context::CommandContext;
 use crate::cli::exit::{CommandOutcome, CommandResult};
 use crate::lake::find_published;
+use crate::output::IngestBar;
 use crate::scrub::{find_backup, forget_backup, preview_scrub, restore_backup, scrub_logs};
 use tools::reply::time_range::TimeRange;
 use tools::secrets::SecretFilter;
@@ -47,10 +48,13 @@ pub(in crate::cli) fn run(flags: &SecretFlags, context: &CommandContext<'_>) -> 
     let since = TimeRange::parse(flags.since.as_deref(), None, &call.zone, call.now)?.since;
     let kind = flags.kind.as_deref();
     let filter = SecretFilter { project: flags.project.as_deref(), kind, since };
-    let mut data = tools.read_store(call, &mut || {
+    let bar = IngestBar::new(context.printer.is_quiet || context.printer.is_json);
+    let listed = tools.read_store(call, &mut || {
         let published: BTreeSet<usize> = find_published(tools.store(), tools.snapshot(call)?)?;
-        tools.list_secrets(filter, &|at| published.contains(&at), call)
-    })?;
+        tools.list_secrets(filter, &|at| published.contains(&at), &bar, call)
+    });
+    bar.finish();
+    let mut data = listed?;
     if flags.scrub {
         let redactor = tools.create_redactor()?;
         let scrubbed = if flags.yes {
@@ -64,5 +68,6 @@ pub(in crate::cli) fn run(flags: &SecretFlags, context: &CommandContext<'_>) -> 
     data.backup = find_backup(&context.store);
     context.printer.print_value(&data, &context.layout())?;
     // As from a check: secrets are a failure, and so is that they are not known.
-    Ok(CommandOutcome::from_found(data.secrets.is_empty() && data.unmasked_logs == 0))
+    let is_known = data.unmasked_logs == 0 && data.unsearched_files.is_empty();
+    Ok(CommandOutcome::from_found(data.secrets.is_empty() && is_known))
 }

@@ -1,7 +1,6 @@
 //! Adds to the archive what was ingested of logs since, and takes out of it what must not be kept.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -9,9 +8,10 @@ use std::sync::Arc;
 use base::parallel::in_parallel;
 use ingest::discover::{RawLog, is_log_file};
 use ingest::plan::rules_version;
-use ingest::provider::{files_next_to, has_lines};
+use ingest::provider::{files_next_to, has_lines, list_names};
 use ingest::redact::Redactor;
 use ingest::rows::{has_rows, make_text_only, read_rows};
+use ingest::source::candidate::LogCandidate;
 use schemas::Provider;
 use schemas::session::{SourceRow, SourceStatus};
 
@@ -330,6 +330,15 @@ fn is_of_rules(file: &ArchivedFile, rules: &ArchiveRules) -> bool {
     file.keep == rules.keep() && file.rules == rules_of(rules.redactor())
 }
 
+/// Returns whether the archive has a file next to a log as it is, kept as the rules say. A log may have
+/// thousands, of which few change.
+fn is_same_side_file(file: &ArchivedFile, path: &Path, rules: &ArchiveRules) -> bool {
+    let Ok(now) = LogCandidate::from_path(path.to_owned()) else { return false };
+    is_of_rules(file, rules)
+        && file.source_size.cast_unsigned() == now.size
+        && file.modified_us == now.modified_us
+}
+
 /// Returns whether a session has events of records that were forgotten with another one. Its log has
 /// these records.
 fn has_blanked_events(snapshot: &Snapshot, session_id: &str) -> Result<bool, StoreError> {
@@ -399,12 +408,6 @@ fn add_logs(
     Ok(left_over)
 }
 
-fn list_names(folder: &Path) -> Vec<String> {
-    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
-    let names = entries.map(|entry| entry.file_name());
-    names.filter_map(|name: OsString| name.into_string().ok()).collect()
-}
-
 impl OutdatedLog<'_> {
     /// Returns what is added of the log and the files next to it, and what goes.
     fn collect_changes(
@@ -421,7 +424,10 @@ impl OutdatedLog<'_> {
         let names = path.parent().and_then(|folder| folders.get(folder));
         for side_file in files_next_to(self.provider, path, names.map_or(&[], Vec::as_slice)) {
             let Some(side_path) = side_file.to_str() else { continue };
-            if let Some(change) = self.collect_side_file(side_path, rules)? {
+            let known = self.known.get(side_path);
+            if known.is_some_and(|(_, file)| is_same_side_file(file, &side_file, rules)) {
+                kept.insert(side_path.to_owned());
+            } else if let Some(change) = self.collect_side_file(side_path, rules)? {
                 changes.changes.push(change);
                 kept.insert(side_path.to_owned());
             }

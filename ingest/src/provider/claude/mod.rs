@@ -7,6 +7,7 @@
 //!  "cwd":"...","gitBranch":"...","version":"...","message":{"role":"user","content":"..."}}
 //! ```
 //!
+//! Longer output of tools is in `<sessionId>/tool-results/`, and the record has its beginning.
 //! Records that are not part of the conversation are decoded in `side_record.rs`.
 
 mod head;
@@ -50,6 +51,7 @@ pub(super) const FORMAT: LogFormat = LogFormat {
     roots: log_roots,
     sniff: head::claim_log,
     quirks: Quirks {
+        output_folder: Some(|log| log.with_extension("").join("tool-results")),
         is_sidecar: Some(|name, has| {
             // Describes the subagent whose log is next to it.
             let agent = name.strip_suffix(".meta.json");

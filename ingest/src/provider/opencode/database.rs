@@ -87,6 +87,8 @@ pub(super) const ASSEMBLY: Assembly = Assembly {
         assemble_database(&database, &session)
     },
     rows: Some(RowTables {
+        // Since 1.18: what changed, for other machines.
+        named: &[("event_sequence", "aggregate_id"), ("event", "aggregate_id")],
         shared: &[("project", "id", "project_id")],
         ..RowTables::new("OpenCode", &[("session", "id"), ("session_v2", "id")])
     }),

@@ -308,6 +308,14 @@ struct PartsVisitor<'p, 'a> {
     wanted: &'p [&'p str],
 }
 
+impl<'de> DeserializeSeed<'de> for PartsVisitor<'_, 'de> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        deserializer.deserialize_map(self)
+    }
+}
+
 impl<'de> Visitor<'de> for PartsVisitor<'_, 'de> {
     type Value = ();
 
@@ -322,7 +330,7 @@ impl<'de> Visitor<'de> for PartsVisitor<'_, 'de> {
                 map.next_value_seed(ListSeed(&mut self.parts.records))?;
             } else if key == list {
                 let parts = &mut *self.parts;
-                map.next_value_seed(FieldsSeed { parts, list: inner, wanted: &[] })?;
+                map.next_value_seed(PartsVisitor { parts, list: inner, wanted: &[] })?;
             } else if self.wanted.contains(&key.as_str()) {
                 self.parts.fields.insert(key, map.next_value()?);
             } else {

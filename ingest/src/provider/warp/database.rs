@@ -22,7 +22,7 @@ use crate::provider::shared::database::document_text::{document_bytes, info_json
 use crate::provider::shared::database::listing::{ListedTable, ListedTables, TableGeneration};
 use crate::provider::shared::database::size_limit::{OVERSIZED_RECORD, Piece, SizeLimit};
 use crate::provider::shared::database::tables::read_session_at;
-use crate::source::assembly::Assembly;
+use crate::source::assembly::{Assembly, RowTables};
 
 /// Value of `store` in the documents of these conversations.
 pub(super) const STORE: &str = "warp";
@@ -78,6 +78,13 @@ pub(super) const ASSEMBLY: Assembly = Assembly {
     sessions: |database| TABLES.list(database),
     find_defect: |database| find_unread_rows(database, AGENT),
     assemble: |path| read_session_at(path, AGENT, read_document),
+    rows: Some(RowTables {
+        named: &[("agent_tasks", "conversation_id")],
+        ..RowTables::new(
+            AGENT,
+            &[("agent_conversations", "conversation_id"), ("ai_queries", "conversation_id")],
+        )
+    }),
     ..Assembly::NONE
 };
 
