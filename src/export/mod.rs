@@ -3,7 +3,6 @@
 mod atif;
 mod html;
 mod images;
-mod log_files;
 mod markdown;
 mod otel;
 pub(crate) mod raw_logs;
@@ -18,6 +17,10 @@ use std::collections::HashSet;
 use std::io::{BufWriter, Write as _};
 use std::path::{Path, PathBuf};
 
+use ingest::discover::is_log_file;
+use ingest::provider::format::AgentFolders;
+use ingest::redact::columns::mask_name;
+use ingest::relocate::below_log_folder;
 use schemas::price::PriceTable;
 use schemas::{ErrorCode, ExportFormat, ExportLayout, ExportTable, ToolError};
 use serde::Serialize;
@@ -25,9 +28,10 @@ use serde::Serialize;
 use self::markdown::{MarkdownOptions, TextLimits};
 use self::render::SessionRenderer;
 use self::tables::TableReader;
+use crate::config::environment;
 use crate::files::leftovers::remove_abandoned;
 use crate::files::outfile::{self, WriteOutcome, file_error};
-use store::{Snapshot, encode_lake_objects, file_stem, write_arrow};
+use store::{Snapshot, UnpackError, encode_lake_objects, file_stem, write_arrow};
 use tools::error::store_error;
 use tools::{Call, SessionSelection, Tools};
 
@@ -174,8 +178,7 @@ fn export_snapshot(
         (ExportLayout::Lines, Some(file)) => work.write_json_lines(&renderer, &sessions, file)?,
         (ExportLayout::Lines, None) => work.print_sessions(&renderer, &sessions, print)?,
         (ExportLayout::LogFiles, Some(dir)) => {
-            outfile::require_folder(dir, "an export of logs")?;
-            log_files::write_logs(tools, &sessions, dir, &mut work)?;
+            work.write_logs(tools, &sessions, dir)?;
         }
         (ExportLayout::FilePerSession, None) if is_single => {
             work.print_sessions(&renderer, &sessions, print)?;
@@ -343,6 +346,50 @@ impl Exporter<'_> {
             })?;
             self.done.sessions += 1;
         }
+        Ok(())
+    }
+
+    /// Writes the log of each session that the archive has, and the files next to it, with their secrets masked, to
+    /// the place below the folder of its agent. The archive has nothing that was forgotten. A file whose name has
+    /// a secret is left out, as are sessions in databases.
+    fn write_logs(
+        &mut self,
+        tools: &Tools,
+        sessions: &[usize],
+        dir: &Path,
+    ) -> Result<(), ToolError> {
+        outfile::require_folder(dir, "an export of logs")?;
+        let snapshot = self.snapshot;
+        let archive = tools.store().open_archive().map_err(store_error)?;
+        let redactor = tools.create_redactor()?;
+        let home = environment::home_dir();
+        let folders = AgentFolders::new(&home, &environment::read_variable);
+        let mut without_log = 0;
+        for at in sessions {
+            let id = snapshot.sessions()[*at].id();
+            let mut is_written = false;
+            for archive in &archive {
+                for file in archive.files_of(id).filter(|file| is_log_file(&file.path)) {
+                    let path = Path::new(&file.path);
+                    let below = below_log_folder(file.provider, path, &folders);
+                    let below = below.or_else(|| Some(path.file_name()?.to_str()?.to_owned()));
+                    let is_safe = |below: &String| mask_name(Some(&redactor), below) == *below;
+                    let Some(below) = below.filter(is_safe) else { continue };
+                    let place = dir.join(file.provider.as_str()).join(below);
+                    self.write_file(&place, 0, |out| {
+                        let unpacked = archive.unpack_masked(file, &redactor, out);
+                        unpacked.map(|_| ()).map_err(|error| match error {
+                            UnpackError::Store(error) => store_error(error),
+                            UnpackError::Write(error) => file_error(&place, &error),
+                        })
+                    })?;
+                    is_written = true;
+                }
+            }
+            self.done.sessions += usize::from(is_written);
+            without_log += usize::from(!is_written);
+        }
+        self.done.without_log = Some(without_log);
         Ok(())
     }
 
