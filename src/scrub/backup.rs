@@ -397,7 +397,10 @@ pub fn restore_backup(store: &Store, is_done: bool) -> Result<BackupData, ToolEr
 /// Opens a log whose secrets were replaced. `None` if it is as it was before. An error is the reason why
 /// the log stays as it is.
 fn open_scrubbed(entry: &BackupEntry, open: &OpenFiles) -> Result<Option<LogFile>, String> {
-    let log = LogFile::open(entry.path.clone(), open)?;
+    let log = match &entry.log {
+        Some(log) => LogFile::open_next_to(Path::new(log), entry.path.clone(), open)?,
+        None => LogFile::open(entry.path.clone(), open)?,
+    };
     let hash = format_hash(log.hash());
     if hash == entry.hash {
         return Ok(None);

@@ -408,5 +408,14 @@ mod tests {
             assert!(!is_file_of_log(other, log), "{other}");
         }
         assert!(!is_file_of_log("x/MEMORY.md", "x/MEMORY.md"));
+
+        let is_output =
+            |path: &str| is_tool_output(Provider::Claude, path.as_ref(), "x/3f9a.jsonl".as_ref());
+        assert!(is_output("x/3f9a/tool-results/toolu_1.txt"));
+        for other in
+            ["3f9a/tool-results/CLAUDE.md", "3f9a/tool-results/a/b.txt", "4f9a/tool-results/a.txt"]
+        {
+            assert!(!is_output(&format!("x/{other}")), "{other}");
+        }
     }
 }

@@ -47,7 +47,7 @@ pub(super) fn encode_legible(value: Value) -> io::Result<(Json, Option<CellKind>
 }
 
 /// Returns the text of a cell: of text, and of bytes that are text or compressed text.
-pub(crate) fn text_of(cell: ValueRef<'_>) -> Option<Cow<'_, str>> {
+pub(super) fn text_of(cell: ValueRef<'_>) -> Option<Cow<'_, str>> {
     match cell {
         ValueRef::Text(bytes) => Some(String::from_utf8_lossy(bytes)),
         ValueRef::Blob(bytes) => match str::from_utf8(bytes) {

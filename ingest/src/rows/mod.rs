@@ -13,6 +13,7 @@
 //! bytes that are text, and `hex` for other bytes, or `zstd` for compressed text if secrets are to be
 //! found in it.
 
+mod all_tables;
 mod cell;
 mod document;
 mod put_back;
@@ -20,7 +21,7 @@ mod read;
 mod replace;
 mod session_tables;
 
-pub(crate) use self::cell::text_of;
+pub(crate) use self::all_tables::{for_each_table, for_each_text_cell};
 pub(crate) use self::document::RowDocument;
 pub(crate) use self::put_back::connect_for_writing;
 pub use self::put_back::{put_back_rows, roll_back};

@@ -11,11 +11,11 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::backup::{Backup, StepResult};
 use rusqlite::types::ValueRef;
-use rusqlite::{Connection, Rows, TransactionBehavior};
+use rusqlite::{Connection, TransactionBehavior};
 use schemas::Provider;
 use xxhash_rust::xxh3::Xxh3;
 
-use super::left_secrets::{ColumnWithSecrets, find_left_secrets};
+use super::left_secrets::{ColumnWithSecrets, LeftSecrets, collect_spellings};
 use super::log::{
     ANOTHER_SESSION, READ_OTHERWISE, ReplacedText, Replacer, ScrubOutcome, ScrubRules,
     is_same_session, rewind,
@@ -25,8 +25,8 @@ use crate::discover::sniff::{Sniffed, sniff_content};
 use crate::provider::shared::database::connection::{connect_private_copy, query_database};
 use crate::provider::shared::database::tables::session_path;
 use crate::rows::{
-    CellChange, RowDocument, connect_for_writing, find_changed_cells, find_session, hash_rows,
-    quoted, read_legible_rows, replace_cells,
+    CellChange, RowDocument, connect_for_writing, find_changed_cells, find_session, for_each_table,
+    for_each_text_cell, hash_rows, quoted, read_legible_rows, replace_cells,
 };
 use crate::run::{DecodedLog, LogSecrets};
 use crate::source::assembly::RowTables;
@@ -90,25 +90,6 @@ fn hash_tables(connection: &Connection) -> rusqlite::Result<u64> {
         Ok(())
     })?;
     Ok(hash.digest())
-}
-
-/// Calls `visit` with the name, the definition and the rows of each table of a database, in the order of the
-/// names. The tables of search indexes are among them.
-pub(super) fn for_each_table(
-    connection: &Connection,
-    visit: &mut dyn FnMut(&str, ValueRef<'_>, &mut Rows<'_>) -> rusqlite::Result<()>,
-) -> rusqlite::Result<()> {
-    // What has no page of its own is made of other tables.
-    let sql =
-        "SELECT name, sql FROM sqlite_master WHERE type = 'table' AND rootpage > 0 ORDER BY 1";
-    let mut tables = connection.prepare(sql)?;
-    let mut tables = tables.query([])?;
-    while let Some(table) = tables.next()? {
-        let name: String = table.get(0)?;
-        let mut rows = connection.prepare(&format!("SELECT * FROM {}", quoted(&name)))?;
-        visit(&name, table.get_ref(1)?, &mut rows.query([])?)?;
-    }
-    Ok(())
 }
 
 fn hash_cell(cell: ValueRef<'_>, hash: &mut Xxh3) {
@@ -232,7 +213,13 @@ impl DatabaseCopy<'_> {
     /// # Errors
     /// Fails if the copy cannot be read.
     pub fn find_left_secrets(&self) -> io::Result<Vec<ColumnWithSecrets>> {
-        find_left_secrets(&self.connection, &self.replaced).map_err(io::Error::other)
+        let spellings = collect_spellings(&self.replaced);
+        let mut left = LeftSecrets::new(&spellings);
+        let mut search = |table: &str, column: &str, text: &str| left.search(table, column, text);
+        if !spellings.is_empty() {
+            for_each_text_cell(&self.connection, &mut search).map_err(io::Error::other)?;
+        }
+        Ok(left.finish())
     }
 }
 

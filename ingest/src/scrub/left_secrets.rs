@@ -2,12 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use rusqlite::Connection;
-
-use super::database::for_each_table;
 use crate::redact::json_strings::decode_string;
 use crate::redact::{KnownSecrets, find_known_places};
-use crate::rows::text_of;
 
 /// Number of JSON texts inside each other in which a secret of a document of rows may be: the document, a
 /// cell, and a value of it.
@@ -24,39 +20,38 @@ pub struct ColumnWithSecrets {
     pub cells: BTreeMap<String, u64>,
 }
 
-/// Returns the columns with these secrets: pairs of kind and text, as a document of rows has them.
-pub(super) fn find_left_secrets(
-    connection: &Connection,
-    replaced: &BTreeSet<(String, String)>,
-) -> rusqlite::Result<Vec<ColumnWithSecrets>> {
-    if replaced.is_empty() {
-        return Ok(Vec::new());
-    }
-    let written = collect_spellings(replaced);
-    let known = KnownSecrets::new(&written, true);
-    let mut columns: BTreeMap<(String, String), BTreeMap<String, u64>> = BTreeMap::new();
-    for_each_table(connection, &mut |table, _, rows| {
-        let names = rows.as_ref().into_iter().flat_map(|statement| statement.column_names());
-        let names: Vec<String> = names.map(str::to_owned).collect();
-        while let Some(row) = rows.next()? {
-            for (at, name) in names.iter().enumerate() {
-                let Some(text) = text_of(row.get_ref(at)?) else { continue };
-                let places = find_known_places(&text, &known);
-                let kinds: BTreeSet<String> = places.into_iter().map(|place| place.kind).collect();
-                for kind in kinds {
-                    let column = (table.to_owned(), name.clone());
-                    *columns.entry(column).or_default().entry(kind).or_default() += 1;
-                }
-            }
-        }
-        Ok(())
-    })?;
-    let columns = columns.into_iter();
-    Ok(columns.map(|((table, column), cells)| ColumnWithSecrets { table, column, cells }).collect())
+/// Collects the columns of a database that have some of these secrets.
+pub(super) struct LeftSecrets<'k> {
+    known: KnownSecrets<'k>,
+    /// The number of cells by kind, by table and column.
+    columns: BTreeMap<(String, String), BTreeMap<String, u64>>,
 }
 
-/// Returns kind and text of each secret, as cells may have it: as it is, and escaped.
-fn collect_spellings(replaced: &BTreeSet<(String, String)>) -> Vec<(String, String)> {
+impl<'k> LeftSecrets<'k> {
+    /// Creates the collection. `spellings` has kind and text of the secrets, as cells may have them.
+    pub(super) fn new(spellings: &'k [(String, String)]) -> Self {
+        Self { known: KnownSecrets::new(spellings, true), columns: BTreeMap::new() }
+    }
+
+    /// Searches the text of a cell.
+    pub(super) fn search(&mut self, table: &str, column: &str, text: &str) {
+        let places = find_known_places(text, &self.known);
+        let kinds: BTreeSet<String> = places.into_iter().map(|place| place.kind).collect();
+        for kind in kinds {
+            let cells = self.columns.entry((table.to_owned(), column.to_owned())).or_default();
+            *cells.entry(kind).or_default() += 1;
+        }
+    }
+
+    /// Returns the columns, by the names of their tables.
+    pub(super) fn finish(self) -> Vec<ColumnWithSecrets> {
+        let columns = self.columns.into_iter();
+        columns.map(|((table, column), cells)| ColumnWithSecrets { table, column, cells }).collect()
+    }
+}
+
+/// Returns kind and text of each secret of a document of rows, as cells may have it: as it is, and escaped.
+pub(super) fn collect_spellings(replaced: &BTreeSet<(String, String)>) -> Vec<(String, String)> {
     let mut written = BTreeSet::new();
     for (kind, text) in replaced {
         let mut text = text.clone();
