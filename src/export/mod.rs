@@ -177,9 +177,7 @@ fn export_snapshot(
         (ExportLayout::OneFile, Some(file)) => work.write_arrow_file(&sessions, file)?,
         (ExportLayout::Lines, Some(file)) => work.write_json_lines(&renderer, &sessions, file)?,
         (ExportLayout::Lines, None) => work.print_sessions(&renderer, &sessions, print)?,
-        (ExportLayout::LogFiles, Some(dir)) => {
-            work.write_logs(tools, &sessions, dir)?;
-        }
+        (ExportLayout::LogFiles, Some(dir)) => work.write_logs(tools, &sessions, dir)?,
         (ExportLayout::FilePerSession, None) if is_single => {
             work.print_sessions(&renderer, &sessions, print)?;
         }
