@@ -366,7 +366,7 @@ impl Exporter<'_> {
         for at in sessions {
             let id = snapshot.sessions()[*at].id();
             let mut is_written = false;
-            for archive in &archive {
+            if let Some(archive) = &archive {
                 for file in archive.files_of(id).filter(|file| is_log_file(&file.path)) {
                     let path = Path::new(&file.path);
                     let below = below_log_folder(file.provider, path, &folders);
