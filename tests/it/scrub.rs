@@ -18,6 +18,12 @@ pub(crate) fn token() -> String {
     format!("ghp_{}", "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8")
 }
 
+fn make_all_old(folder: &Path) {
+    for file in walk(folder) {
+        make_old(&file);
+    }
+}
+
 /// Runs the command, which must not print the token, and returns its answer.
 pub(crate) fn scrub(env: &TestEnv, args: &[&str], code: i32) -> Value {
     let ran = env.run([&["secrets", "--scrub", "--json"], args].concat()).exits(code);
@@ -265,7 +271,7 @@ fn files_next_to_a_log_are_listed_and_scrubbed() {
         env.write(&path, &leaking);
         files.push((path, leaking));
     }
-    walk(&env.path("home")).iter().for_each(|file| make_old(file));
+    make_all_old(&env.path("home"));
     env.ingest("home");
     let before = content(&env);
 
@@ -275,7 +281,8 @@ fn files_next_to_a_log_are_listed_and_scrubbed() {
     let mut shown: Vec<&str> = tokens.map(|one| one["file"].as_str().expect("a path")).collect();
     let mut wanted: Vec<&str> =
         files.iter().map(|(path, _)| path.to_str().expect("a path")).collect();
-    (shown.sort_unstable(), wanted.sort_unstable());
+    shown.sort_unstable();
+    wanted.sort_unstable();
     assert_eq!(shown, wanted, "each under its own name, once");
 
     let kind = ["--kind", "github_token"];
@@ -296,11 +303,11 @@ fn files_next_to_a_log_are_listed_and_scrubbed() {
     // The archive has what is there now.
     let main = env.path("home").join(TOOL_RESULT.split_once("/tool-results").expect("a folder").0);
     env.remove(main.with_extension("jsonl"));
-    env.remove(&main.join("tool-results"));
+    env.remove(main.join("tool-results"));
     env.run(["restore", "9ae82b3a"]).ok();
     assert_eq!(env.read(env.path("home").join(TOOL_RESULT)), format!("[begin] {MASK}  x [end]\n"));
 
-    walk(&env.path("home")).iter().for_each(|file| make_old(file));
+    make_all_old(&env.path("home"));
     env.run(["secrets", "--restore-backup", "--yes"]).ok();
     for (path, leaking) in &files {
         assert!(env.read(path) == *leaking, "{}", path.display());
@@ -310,7 +317,7 @@ fn files_next_to_a_log_are_listed_and_scrubbed() {
     env.run(["secrets", "--kind", "github_token"]).fails(1);
 
     // An agent that writes its log may write the others.
-    walk(&env.path("home")).iter().for_each(|file| make_old(file));
+    make_all_old(&env.path("home"));
     let log = env.path("home").join(SIDE_FILES[0].0).with_file_name("wire.jsonl");
     let now = File::options().append(true).open(log).expect("opens");
     now.set_modified(SystemTime::now()).expect("sets");

@@ -340,7 +340,9 @@ impl SessionFiles<'_> {
             let has_records = is_log && has_lines(file.provider, &file.path, true);
             if has_records && filter.since.is_some() && !by_kind.is_empty() {
                 let start = find_start()?;
-                by_kind.values_mut().for_each(|found| found.retain(|one| one.offset >= start));
+                for found in by_kind.values_mut() {
+                    found.retain(|one| one.offset >= start);
+                }
                 by_kind.retain(|_, found| !found.is_empty());
             }
             for (kind, found) in by_kind {
