@@ -55,12 +55,12 @@ fn the_page_about_mcp_says_what_is_served() {
     let env = TestEnv::new();
     copy_folder(&samples(), &env.path("sample-sessions"));
     env.ingest("sample-sessions");
-    let mut client = Client::legacy_with(&env, &["--allow-labels"]);
+    let mut client = Client::legacy_with(&env, &["--allow-labels", "--no-refresh"]);
     let mut page = format!("{HEAD}{}\n", reference::tool_table());
     for tool in TOOLS {
         page.push_str(&describe_tool(tool, &mut client, &env));
     }
-    let mut small = Client::legacy_with(&env, &["--profile", "memory"]);
+    let mut small = Client::legacy_with(&env, &["--profile", "memory", "--no-refresh"]);
     page.push_str(&describe_tool(&memory::SPEC, &mut small, &env));
     page.push_str(SMALL_TOOL);
     let _ = write!(page, "## The envelope\n\n{}\n## Errors\n\n", reference::envelope_text());
