@@ -78,14 +78,15 @@ const TABLES: ListedTables<'_> = ListedTables {
         name: "chats",
         session: "id",
         time: CHANGED,
-        size: "512",
+        size: "128",
         state: &["title", "updated_at"],
     }],
     records: &[ListedTable {
         name: "messages",
         session: "parent_chat_id",
         time: CHANGED,
-        size: "512",
+        // At least this much; the texts are in other tables.
+        size: "64",
         state: &["updated_at", "output_tokens"],
     }],
     generations: &[TableGeneration {

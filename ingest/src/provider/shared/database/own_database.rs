@@ -5,8 +5,13 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
+use super::size_limit::limited_size;
 use crate::provider::shared::sidecar::file_time;
 use crate::source::assembly::{AssembledSession, SessionList};
+
+/// The part of the files that counts as the size of the document. A size above that of the document
+/// would look like a log that ends within a line.
+const SIZE_DIVISOR: u64 = 16;
 
 /// Lists the one session in a database, whose path is that of the database. It has changed if the
 /// database has, its write-ahead log, or one of the files with the names `next_to`.
@@ -24,7 +29,10 @@ pub(crate) fn list_own_database(database: &Path, next_to: &[&str]) -> io::Result
             updated_us = updated_us.max(file_time(&path));
         }
     }
-    let session =
-        AssembledSession { path: database.to_owned(), bytes, updated_us: updated_us.unwrap_or(0) };
+    let session = AssembledSession {
+        path: database.to_owned(),
+        bytes: limited_size(0, bytes / SIZE_DIVISOR),
+        updated_us: updated_us.unwrap_or(0),
+    };
     Ok(vec![session].into())
 }
