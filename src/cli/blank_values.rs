@@ -62,7 +62,10 @@ pub(super) fn find_option<'c>(
     name: &str,
 ) -> Option<&'c Arg> {
     let is_named = |option: &&Arg| match name.strip_prefix("--") {
-        Some(long) => option.get_long() == Some(long),
+        Some(long) => {
+            let mut aliases = option.get_all_aliases().into_iter().flatten();
+            option.get_long() == Some(long) || aliases.any(|alias| alias == long)
+        }
         None => option.get_short().is_some_and(|short| name == format!("-{short}")),
     };
     let of_command = command.and_then(|command| command.get_arguments().find(is_named));

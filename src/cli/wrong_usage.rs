@@ -236,7 +236,7 @@ mod tests {
                 "--agent: claud is not an agent; did you mean claude?",
                 "doctor",
             ),
-            ("list --agent", "--agent needs a value: `--agent <PROVIDER>`", "list --help"),
+            ("list --agent", "--agent needs a value: `--agent <AGENT>`", "list --help"),
             ("list --sort", "--sort needs a value: `--sort <SORT>`", "list --help"),
             ("list --limit five", "--limit: five is not a whole number", "list --help"),
             ("list --limit -5", "--limit: -5 is not", "list --help"),

@@ -245,7 +245,7 @@ impl LakeSearch<'_> {
             if sessions.len() < count {
                 return Ok(self.scope(window.days, Some(RowTotal::AtLeast(0))));
             }
-            if window.days.is_none() || self.is_page_full()? {
+            if window.days.is_none() || self.is_page_full(&window)? {
                 let matched = window.days.map(|_| RowTotal::AtLeast(0));
                 return Ok(self.scope(window.days, matched));
             }
@@ -253,11 +253,15 @@ impl LakeSearch<'_> {
         Ok(self.scope(None, None))
     }
 
-    /// Returns true if the store has the matches of the page, and one more.
-    fn is_page_full(&self) -> Result<bool, ToolError> {
+    /// Returns true if the store has the matches of the page, and one more. It has sessions as a whole, and those
+    /// of earlier calls: between matches outside the window others may be missing.
+    fn is_page_full(&self, window: &SearchWindow<'_>) -> Result<bool, ToolError> {
         let snapshot = self.call.store.take_snapshot().map_err(store_error)?;
         match search(&snapshot, self.request, self.call.stop) {
-            Ok(page) => Ok(page.next.is_some()),
+            Ok(page) => {
+                let last = page.hits.last().and_then(|hit| hit.facts.time);
+                Ok(page.next.is_some() && window.includes(last))
+            }
             Err(SearchError::Store(error)) => Err(store_error(error)),
             Err(SearchError::Cancelled | SearchError::TimedOut) => Ok(true),
         }

@@ -30,18 +30,6 @@ fn a_newer_or_older_store_is_refused_and_left_alone() {
 }
 
 #[test]
-fn a_store_without_a_catalog_is_refused_and_left_alone() {
-    let env = TestEnv::new();
-    fs::create_dir_all(env.store().join("segments")).expect("creates");
-    env.write("store/manifest.json", "{}");
-    for args in [&["list"][..], &["ingest", "--quiet", &samples().to_string_lossy()]] {
-        env.run(args).fails(3).says("earlier version. Move it away and run");
-    }
-    assert_eq!(env.read("store/manifest.json"), "{}");
-    assert!(!env.store().join("catalog.db").exists());
-}
-
-#[test]
 fn a_damaged_segment_is_set_aside_and_read_again() {
     let env = TestEnv::with_samples();
     let before = count(&env);
