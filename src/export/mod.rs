@@ -363,6 +363,7 @@ impl Exporter<'_> {
         let home = environment::home_dir();
         let folders = AgentFolders::new(&home, &environment::read_variable);
         let mut without_log = 0;
+        let mut places = HashSet::new();
         for at in sessions {
             let id = snapshot.sessions()[*at].id();
             let mut is_written = false;
@@ -370,10 +371,17 @@ impl Exporter<'_> {
                 for file in archive.files_of(id).filter(|file| is_log_file(&file.path)) {
                     let path = Path::new(&file.path);
                     let below = below_log_folder(file.provider, path, &folders);
-                    let below = below.or_else(|| Some(path.file_name()?.to_str()?.to_owned()));
+                    // Elsewhere, and below several folders of an agent, logs may have one name.
+                    let apart = || {
+                        let name = path.file_name()?.to_str()?;
+                        Some(format!("{}/{name}", file_stem(id)))
+                    };
+                    let folder = dir.join(file.provider.as_str());
+                    let below = below.filter(|below| !places.contains(&folder.join(below)));
                     let is_safe = |below: &String| mask_name(Some(&redactor), below) == *below;
-                    let Some(below) = below.filter(is_safe) else { continue };
-                    let place = dir.join(file.provider.as_str()).join(below);
+                    let Some(below) = below.or_else(apart).filter(is_safe) else { continue };
+                    let place = folder.join(below);
+                    places.insert(place.clone());
                     self.write_file(&place, 0, |out| {
                         let unpacked = archive.unpack_masked(file, &redactor, out);
                         unpacked.map(|_| ()).map_err(|error| match error {

@@ -40,6 +40,9 @@ pub fn undo_hide(store: &Store, patterns: &[String]) -> Result<usize, ToolError>
     let forgotten = writer.forgotten_logs().map_err(store_error)?;
     let ids: Vec<String> =
         patterns.iter().flat_map(|pattern| forgotten.hidden_by(pattern)).collect();
+    if ids.is_empty() {
+        return Ok(0);
+    }
     writer.allow_forgotten(&ids).map_err(store_error)
 }
 

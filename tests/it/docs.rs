@@ -14,7 +14,7 @@ use sessions::help::reference;
 use store::{Store, Verify};
 use tools::{Call, Tools};
 
-use crate::env::{TestEnv, compare, copy_folder, samples};
+use crate::env::{TestEnv, compare, samples};
 use crate::mcp::Client;
 
 fn check(name: &str, wanted: &str) {
@@ -51,10 +51,7 @@ What does not apply is absent, never null.
 
 #[test]
 fn the_page_about_mcp_says_what_is_served() {
-    // A copy, because the name of a session's repository is that of the folder of a clone.
-    let env = TestEnv::new();
-    copy_folder(&samples(), &env.path("sample-sessions"));
-    env.ingest("sample-sessions");
+    let env = TestEnv::with_sample_copy();
     let mut client = Client::legacy_with(&env, &["--allow-labels", "--no-refresh"]);
     let mut page = format!("{HEAD}{}\n", reference::tool_table());
     for tool in TOOLS {

@@ -58,6 +58,14 @@ impl TestEnv {
         env
     }
 
+    /// The same from a copy: the repository around a log is its project, and a clone may have any name.
+    pub(crate) fn with_sample_copy() -> Self {
+        let env = Self::new();
+        copy_folder(&samples(), &env.path("sample-sessions"));
+        env.ingest("sample-sessions");
+        env
+    }
+
     /// A store with the real logs in it.
     pub(crate) fn with_real_logs(logs: &Path) -> Self {
         let env = Self::new();

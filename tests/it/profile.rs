@@ -31,7 +31,7 @@ fn names_only(served: ServedTools, place: &str, text: &str) {
 
 #[test]
 fn the_small_tool_is_listed_alone_in_few_tokens() {
-    let env = TestEnv::with_samples();
+    let env = TestEnv::with_sample_copy();
     let mut client = Client::legacy_with(&env, MEMORY);
     let listed = client.request("tools/list", json!({}));
     assert_eq!(listed_names(&listed), ["sessions"]);
@@ -47,7 +47,7 @@ fn the_small_tool_is_listed_alone_in_few_tokens() {
 
 #[test]
 fn some_tools_are_served_by_name_over_both_transports() {
-    let env = TestEnv::with_samples();
+    let env = TestEnv::with_sample_copy();
     let flags = ["--tools", "session_stats,list_sessions,sessions"];
     let mut client = Client::legacy_with(&env, &flags);
     let names = ["list_sessions", "session_stats", "sessions"];
@@ -119,7 +119,7 @@ fn questions() -> Vec<(&'static str, Value)> {
 
 #[test]
 fn no_text_names_a_tool_that_is_not_served() {
-    let env = TestEnv::with_samples();
+    let env = TestEnv::with_sample_copy();
     let names = ServedTools::servable_names().filter(|name| *name != "update_session_labels");
     for name in names {
         let served = ServedTools::from_names(&[name.to_owned()]);
@@ -151,7 +151,7 @@ fn no_text_names_a_tool_that_is_not_served() {
 /// The answers of the small tool are those of the command that does the same.
 #[test]
 fn the_small_tool_answers_as_the_commands_do() {
-    let env = TestEnv::with_samples();
+    let env = TestEnv::with_sample_copy();
     let mut client = Client::legacy_with(&env, MEMORY);
     let words = |text: &str| text.split('|').map(str::to_owned).collect::<Vec<_>>();
     for (arguments, command) in [
@@ -210,7 +210,7 @@ fn the_small_tool_answers_as_the_commands_do() {
 
 #[test]
 fn a_question_gets_the_sessions_and_what_the_best_one_says() {
-    let env = TestEnv::with_samples();
+    let env = TestEnv::with_sample_copy();
     let mut client = Client::legacy_with(&env, MEMORY);
     let question = "where did a clone not share the retry budget";
     let first = client.call("sessions", json!({ "query": question, "limit": 2 }));
@@ -234,7 +234,7 @@ fn a_question_gets_the_sessions_and_what_the_best_one_says() {
 
 #[test]
 fn odd_queries_are_questions_and_arguments_without_effect_are_named() {
-    let env = TestEnv::with_samples();
+    let env = TestEnv::with_sample_copy();
     let mut client = Client::legacy_with(&env, MEMORY);
     for query in [
         "src/retry.rs:12",

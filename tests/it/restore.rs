@@ -23,7 +23,7 @@ const MASK: &str = "[REDACTED:github_token]";
 
 /// Files of the samples that do not come back: sessions in databases or in many files, indexes that
 /// several sessions share, and what is not a log.
-const NOT_RESTORED: [&str; 16] = [
+const NOT_RESTORED: [&str; 17] = [
     // What comes back of databases are rows; see `sessions_of_databases_come_back_row_by_row`.
     ".db",
     ".sqlite",
@@ -31,6 +31,8 @@ const NOT_RESTORED: [&str; 16] = [
     "opencode/storage/",
     "openhands/",
     "cursor-cli/",
+    // A compressed log comes back plain.
+    "harbor-window-fork/",
     "chatgpt/",
     "claudeai/",
     "geminiapps/",

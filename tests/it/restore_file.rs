@@ -136,7 +136,7 @@ fn lines_that_were_read_are_known_in_part() {
     // They do not replace the whole file.
     env.write("out.yaml", "mine");
     let args = ["restore", "--file", &file.to_string_lossy(), "-o", "out.yaml", "--force"];
-    env.run(args).fails(2).says("only some lines");
+    env.run(args).fails(2).says("Only some lines");
     assert_eq!(env.read("out.yaml"), "mine");
     env.remove("out.yaml");
     env.run(args).ok();

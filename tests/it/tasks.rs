@@ -383,7 +383,7 @@ fn twenty_two_tasks_take_few_calls_and_tokens() {
 /// Solves a task with a server that is started with these flags. Returns what was called, and what it
 /// took.
 pub(crate) fn solve_task(flags: &[&str], question: &str, solve: fn(&mut Agent)) -> String {
-    let env = TestEnv::with_samples();
+    let env = TestEnv::with_sample_copy();
     let mut agent = Agent::start(&env, flags);
     solve(&mut agent);
     let bytes: usize = agent.asked.iter().map(|(_, bytes)| bytes).sum();

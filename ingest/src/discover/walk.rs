@@ -37,15 +37,19 @@ pub fn default_roots(places: &AgentFolders<'_>) -> Vec<PathBuf> {
     roots
 }
 
-/// Returns the roots of some providers below the home folder that do not exist, though the home does: what
+/// Returns the folders below the home folder that do not exist and that the roots of some providers are in: what
 /// was read below them has vanished with them.
 pub fn absent_roots(places: &AgentFolders<'_>, providers: &BTreeSet<Provider>) -> Vec<PathBuf> {
     let home = places.home_path("");
-    // Logs are known by their real paths.
-    let Ok(real_home) = real_path(&home) else { return Vec::new() };
     let roots = providers.iter().flat_map(|provider| log_folders(*provider, places));
-    let absent = roots.filter(|root| is_absent(root));
-    absent.filter_map(|root| Some(real_home.join(root.strip_prefix(&home).ok()?))).collect()
+    let absent = roots.filter_map(|root| {
+        let folders = root.ancestors().take_while(|folder| is_absent(folder));
+        let folder =
+            folders.last().filter(|folder| folder.starts_with(&home) && *folder != home)?;
+        // Logs are known by their real paths.
+        Some(real_path(folder.parent()?).ok()?.join(folder.file_name()?))
+    });
+    absent.collect()
 }
 
 /// Walks `roots`. A root may be a single file, which is taken whatever its name. Symbolic links are

@@ -165,7 +165,9 @@ pub fn files_next_to(provider: Provider, log: &Path, names: &[String]) -> Vec<Pa
     }
     if let Some(output_folder) = format_of(provider).quirks.output_folder {
         let folder = output_folder(log);
-        let outputs = list_names(&folder).into_iter().map(|name| folder.join(name));
+        // A link leads to files of others.
+        let names = if folder.is_symlink() { Vec::new() } else { list_names(&folder) };
+        let outputs = names.into_iter().map(|name| folder.join(name));
         files.extend(outputs.filter(|path| is_tool_output(provider, path, log)));
     }
     files.sort();

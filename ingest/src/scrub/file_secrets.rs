@@ -123,9 +123,8 @@ fn find_side_places(
     }
     let mut bytes = Vec::new();
     rewind(file)?.read_to_end(&mut bytes)?;
-    // The output of a tool may be a picture, or text that only looks like JSON.
+    // The output of a tool may be text that only looks like JSON, or no text at all.
     let places = match str::from_utf8(&bytes) {
-        _ if bytes.contains(&0) => Vec::new(),
         Ok(text) if is_json_sequence(&bytes) => scrubber.find_places(text, &[]),
         Ok(_) | Err(_) => {
             let mut places = find_text_places(scrubber.redactor, &bytes);

@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use schemas::{ErrorCode, ToolError, nearest};
+use serde_json::json;
 
 use super::forget::{Consent, remove_sessions};
 use crate::cli::context::CommandContext;
@@ -74,7 +75,7 @@ pub(in crate::cli) fn run(flags: &HideFlags, context: &CommandContext<'_>) -> Co
         }
     }
     match consent {
-        Consent::Given | Consent::Missing if is_found => {
+        Consent::Given | Consent::Missing if is_found || printer.is_json => {
             printer.print_value(&data, &context.layout())?;
         }
         Consent::Given | Consent::Missing => {
@@ -103,18 +104,19 @@ pub(in crate::cli) fn run(flags: &HideFlags, context: &CommandContext<'_>) -> Co
 fn undo(projects: &[String], context: &CommandContext<'_>) -> CommandResult {
     let mut patterns = projects.to_vec();
     patterns.extend(projects.iter().map(|project| pattern_of_name(project)));
-    // What cannot be read must not be changed.
-    let settings = UserSettings::read()?;
-    patterns.retain(|pattern| settings.ingest.exclude.contains(pattern));
     patterns.sort();
     patterns.dedup();
+    // What cannot be read must not be changed.
+    let settings = UserSettings::read()?;
     let path = UserSettings::path();
-    if patterns.is_empty() {
-        let hidden = if settings.ingest.exclude.is_empty() {
-            "nothing".to_owned()
-        } else {
-            quoted(&settings.ingest.exclude)
-        };
+    // First, so that the same command completes what was interrupted.
+    let sessions =
+        if is_store(context.store.dir()) { undo_hide(&context.store, &patterns)? } else { 0 };
+    let excluded = settings.ingest.exclude.iter().filter(|known| patterns.contains(known));
+    let excluded: Vec<String> = excluded.cloned().collect();
+    if excluded.is_empty() && sessions == 0 {
+        let known = quoted(&settings.ingest.exclude);
+        let hidden = if known == "''" { "nothing" } else { &known };
         let message = format!(
             "{} is not hidden: `exclude` in {} has {hidden}",
             quoted(projects),
@@ -122,14 +124,20 @@ fn undo(projects: &[String], context: &CommandContext<'_>) -> CommandResult {
         );
         return Err(ToolError::new(ErrorCode::InvalidArgument, message).into());
     }
-    let written = change_config(&path, context.call.now, |text| include_folders(text, &patterns))?;
-    let sessions =
-        if is_store(context.store.dir()) { undo_hide(&context.store, &patterns)? } else { 0 };
-    context.printer.print_note(&format!(
-        "Removed {} from `exclude` in {}. The next `sessions ingest` reads such logs; {} had been forgotten.",
-        quoted(&patterns),
-        written.path.display(),
-        count_of(sessions, "session")
+    change_config(&path, context.call.now, |text| include_folders(text, &excluded))?;
+    let printer = context.printer;
+    if printer.is_json {
+        printer.print_json(&json!({ "undone": sessions, "patterns": excluded }))?;
+    }
+    let forgotten = if sessions == 0 {
+        "none had been forgotten by it (`sessions forget --undo ID` brings others back)".to_owned()
+    } else {
+        format!("{} had been forgotten", count_of(sessions, "session"))
+    };
+    printer.print_note(&format!(
+        "Removed {} from `exclude` in {}. The next `sessions ingest` reads such logs; {forgotten}.",
+        quoted(&excluded),
+        path.display()
     ))?;
     Ok(CommandOutcome::Done)
 }

@@ -1,6 +1,6 @@
 //! `sessions restore --file`: the content of a file as an agent last read or wrote it.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
@@ -9,13 +9,9 @@ use schemas::{ErrorCode, ToolError};
 use super::blame::identify_file;
 use crate::cli::context::CommandContext;
 use crate::cli::exit::{CommandOutcome, CommandResult};
-use crate::files::outfile::{WriteOutcome, file_error, open_regular, write_output};
+use crate::files::outfile::{WriteOutcome, create_next_to, file_error, open_regular, write_output};
 use crate::output::describe_restored_file;
-use tools::BlamedFile;
-use tools::error::unusable_path;
-
-/// What to do if a file is where the content would be written.
-const MAY_REPLACE: &str = "Add --force to replace it, or name another file with -o";
+use tools::{BlamedFile, RestoredFile};
 
 #[derive(Debug, clap::Args)]
 pub(in crate::cli) struct RestoreFileFlags {
@@ -44,28 +40,7 @@ pub(super) fn run(
     let restored = tools.restore_file(&file, flags.at.as_deref(), &context.call)?;
     let is_known = restored.content.is_some();
     if let (Some(output), Some(content)) = (&flags.output, &restored.content) {
-        let fill = |out: &mut File| {
-            out.write_all(content.as_bytes()).map_err(|error| file_error(output, &error))
-        };
-        let note = match write_output(output, || false, MAY_REPLACE, fill) {
-            Ok(WriteOutcome::Written(_)) => {
-                format!("The content is written to {}.", output.display())
-            }
-            Ok(WriteOutcome::Unchanged) => {
-                format!("The content is already in {}.", output.display())
-            }
-            Err(error) if !flags.force || !output.is_file() => return Err(error.into()),
-            Err(_) if !restored.is_whole => return Err(refuse_part(output).into()),
-            Err(_) => {
-                let kept = replace_file(output, fill)?;
-                format!(
-                    "The content is written to {}; what it was is {}.",
-                    output.display(),
-                    kept.display()
-                )
-            }
-        };
-        printer.print_note(&note)?;
+        printer.print_note(&write_content(output, content, &restored, flags.force)?)?;
     }
     if printer.is_json {
         printer.print_json(&restored)?;
@@ -80,53 +55,70 @@ pub(super) fn run(
     Ok(CommandOutcome::from_found(is_known))
 }
 
-/// Replaces a file, which keeps its permissions. Returns the path at which its content before is kept.
-fn replace_file(
+/// Writes the content of a file. If `is_forced`, it replaces another file, which is kept next to it. Returns what
+/// was done.
+fn write_content(
     output: &Path,
-    fill: impl FnOnce(&mut File) -> Result<(), ToolError>,
-) -> Result<PathBuf, ToolError> {
-    let failed = |error: io::Error| file_error(output, &error);
-    let permissions = fs::metadata(output).map_err(failed)?.permissions();
-    let kept = keep_copy(output).map_err(failed)?;
-    write_output(
+    content: &str,
+    restored: &RestoredFile,
+    is_forced: bool,
+) -> Result<String, ToolError> {
+    let advice = if !is_forced {
+        "Add --force to replace it, or name another file with -o"
+    } else if !restored.is_whole {
+        "Only some lines of the file are known, and they do not replace a whole file. Name another file with -o"
+    } else {
+        "Secrets are masked in what is known of the file, so it replaces no other. Name another file with -o"
+    };
+    let may_replace = is_forced && restored.is_whole && restored.masked_secrets == 0;
+    let permissions = fs::metadata(output).ok().map(|found| found.permissions());
+    let mut kept = None;
+    let outcome = write_output(
         output,
-        || true,
-        MAY_REPLACE,
-        |out| {
-            fill(out)?;
-            out.set_permissions(permissions).map_err(failed)
+        || {
+            kept = may_replace.then(|| keep_copy(output));
+            matches!(kept, Some(Ok(_)))
         },
-    )?;
-    Ok(kept)
+        advice,
+        |out| {
+            let written = out.write_all(content.as_bytes());
+            let is_set = written.and_then(|()| match permissions {
+                Some(permissions) => out.set_permissions(permissions),
+                None => Ok(()),
+            });
+            is_set.map_err(|error| file_error(output, &error))
+        },
+    );
+    let kept = kept.transpose().map_err(|error| file_error(output, &error))?;
+    let output = output.display();
+    Ok(match (outcome?, kept) {
+        (WriteOutcome::Unchanged, _) => format!("The content is already in {output}."),
+        (WriteOutcome::Written(_), None) => format!("The content is written to {output}."),
+        (WriteOutcome::Written(_), Some(kept)) => {
+            format!("The content is written to {output}; what it was is {}.", kept.display())
+        }
+    })
 }
 
 /// Copies a file to `FILE.bak`, or to the next number that is free. Returns the path of the copy.
 fn keep_copy(path: &Path) -> io::Result<PathBuf> {
     let mut content = open_regular(path)?;
-    let mut number = String::new();
+    // Private until it is complete.
+    let mut copy = create_next_to(path)?;
+    io::copy(&mut content, &mut copy)?;
+    copy.as_file().set_permissions(content.metadata()?.permissions())?;
+    copy.as_file().sync_all()?;
+    let mut number = 1;
     loop {
-        let kept = PathBuf::from(format!("{}.bak{number}", path.display()));
-        match File::create_new(&kept) {
-            Ok(mut copy) => {
-                io::copy(&mut content, &mut copy)?;
-                copy.set_permissions(content.metadata()?.permissions())?;
-                copy.sync_all()?;
-                return Ok(kept);
-            }
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                number = number.parse().map_or(2, |known: u32| known + 1).to_string();
-            }
-            Err(error) => return Err(error),
+        let end = if number == 1 { String::new() } else { number.to_string() };
+        let kept = PathBuf::from(format!("{}.bak{end}", path.display()));
+        match copy.persist_noclobber(&kept) {
+            Ok(_) => return Ok(kept),
+            Err(error) if error.error.kind() == io::ErrorKind::AlreadyExists => copy = error.file,
+            Err(error) => return Err(error.error),
         }
+        number += 1;
     }
-}
-
-/// Returns the error for a file that would be replaced by a part of it.
-fn refuse_part(output: &Path) -> ToolError {
-    let what = format_args!(
-        "only some lines of the file are known, and they do not replace a whole file. Name another file with -o"
-    );
-    unusable_path(output, what)
 }
 
 /// Returns what identifies a file, which need not exist.

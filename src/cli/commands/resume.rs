@@ -80,7 +80,12 @@ pub(in crate::cli) fn run(
         Some(agent) => AgentCommand::start(agent, &handover.text)?,
         None => AgentCommand::resume(resumed(&handover))?,
     };
-    match known_folder(&handover, given, &tools, context) {
+    // An agent finds the log of its session by the folder.
+    let folder = match flags.with {
+        Some(_) => known_folder(&handover, given, &tools, context),
+        None => session_folder(&handover.session_id, given, handover.folder.as_deref()),
+    };
+    match folder {
         Ok(folder) => command.folder = Some(folder),
         Err(error) if flags.print => context.printer.print_note(&with_advice(error).message)?,
         Err(error) => match choose_folder(&error, context)? {
@@ -124,8 +129,11 @@ fn choose_folder(
     match printer.choose(&error.message, &options)? {
         Some(0) => Ok(FolderChoice::Folder(here)),
         Some(1) => {
-            let folder = PathBuf::from(printer.ask("Folder:")?);
-            Ok(FolderChoice::Folder(session_folder("", Some(&folder), None)?))
+            let folder = printer.ask("Folder:")?;
+            if folder.is_empty() || folder.starts_with('\u{1b}') {
+                return Err(CommandFailure::Cancelled);
+            }
+            Ok(FolderChoice::Folder(session_folder("", Some(Path::new(&folder)), None)?))
         }
         Some(_) => Ok(FolderChoice::PrintOnly),
         None => Err(CommandFailure::Cancelled),

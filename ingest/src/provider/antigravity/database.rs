@@ -27,7 +27,7 @@ use crate::provider::shared::database::cells::{
     cell_bytes, cell_integer, known_sql, read_table_names,
 };
 use crate::provider::shared::database::connection::{find_unread_rows, query_database};
-use crate::provider::shared::database::own_database::list_own_database;
+use crate::provider::shared::database::own_database::{has_tables, list_own_database};
 use crate::provider::shared::database::size_limit::{OVERSIZED_RECORD, Piece, SizeLimit};
 use crate::provider::shared::file_uri::file_uri_path;
 use crate::provider::shared::protobuf::WireMessage;
@@ -112,8 +112,9 @@ fn is_conversation(path: &Path) -> bool {
 
 /// Returns whether a database has the conversation of a transcript.
 pub(super) fn has_database(agent: &Path, conversation: &str) -> bool {
-    let mut folders = FOLDERS.iter().map(|folder| agent.join(folder));
-    folders.any(|folder| folder.join(format!("{conversation}.db")).is_file())
+    let name = format!("{conversation}.db");
+    let mut databases = FOLDERS.iter().map(|folder| agent.join(folder).join(&name));
+    databases.any(|database| database.is_file() && has_tables(&database, AGENT, &["steps"]))
 }
 
 /// The tokens of one request.

@@ -19,7 +19,7 @@ use serde_json::{Value as Json, json};
 
 use crate::provider::shared::database::cells::{cell_bytes, cell_integer, cell_text};
 use crate::provider::shared::database::connection::{find_unread_rows, query_database};
-use crate::provider::shared::database::own_database::list_own_database;
+use crate::provider::shared::database::own_database::{has_tables, list_own_database};
 use crate::provider::shared::database::size_limit::{Piece, SizeLimit, oversized_record};
 use crate::provider::shared::document::to_legible_text;
 use crate::provider::shared::file_uri::file_uri_path;
@@ -70,6 +70,11 @@ fn assemble_chat(database: &Path) -> io::Result<Vec<u8>> {
     query_database(database, AGENT, |connection| {
         read_chat(connection, &meta, &folder.to_string_lossy())
     })
+}
+
+/// Returns whether a file is a database with a chat.
+pub(super) fn has_chat(database: &Path) -> bool {
+    database.is_file() && has_tables(database, AGENT, &["blobs", "meta"])
 }
 
 /// A row with a message.

@@ -69,7 +69,7 @@ fn is_in_database(path: &Path) -> bool {
     if is_uuid(chat) {
         let folders = fs::read_dir(cursor.join("chats")).into_iter().flatten().flatten();
         let chats = folders.map(|folder| folder.path().join(chat).join(chat_store::DATABASE));
-        if chats.into_iter().any(|database| database.is_file()) {
+        if chats.into_iter().any(|database| chat_store::has_chat(&database)) {
             return true;
         }
     }

@@ -93,7 +93,9 @@ fn claim_log(head: &LogHead<'_>) -> Option<SessionClaim> {
         |object: &Json| object["role"].as_str().is_some_and(|role| ROLES.contains(&role));
     let is_own = head.path.iter().any(|name| HOMES.iter().any(|home| name == *home))
         || meta_paths(head.path)[0].is_file();
-    if head.objects.is_empty() || !is_own || !head.objects.iter().all(is_message) {
+    let name = head.path.to_string_lossy();
+    let is_sidecar = SIDECARS.iter().any(|end| name.ends_with(end));
+    if head.objects.is_empty() || is_sidecar || !is_own || !head.objects.iter().all(is_message) {
         return None;
     }
     let id = head.file_stem();

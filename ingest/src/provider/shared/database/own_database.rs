@@ -5,6 +5,8 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
+use super::cells::read_table_names;
+use super::connection::query_database;
 use super::size_limit::limited_size;
 use crate::provider::shared::sidecar::file_time;
 use crate::source::assembly::{AssembledSession, SessionList};
@@ -35,4 +37,10 @@ pub(crate) fn list_own_database(database: &Path, next_to: &[&str]) -> io::Result
         updated_us: updated_us.unwrap_or(0),
     };
     Ok(vec![session].into())
+}
+
+/// Returns whether a database can be read and has these tables.
+pub(crate) fn has_tables(database: &Path, agent: &str, tables: &[&str]) -> bool {
+    let names = query_database(database, agent, read_table_names);
+    names.is_ok_and(|names| tables.iter().all(|table| names.contains(*table)))
 }
