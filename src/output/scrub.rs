@@ -9,7 +9,7 @@ use super::show::{Show, append_omitted};
 use super::wrapped::wrap_lines;
 use crate::scrub::{BackupAction, BackupData, LeftCells, LeftOutLog, ScrubData, ScrubbedFile};
 use base::numbers::{count_of, format_bytes};
-use tools::secrets::LogBackup;
+use tools::secrets::{LogBackup, UnsearchedFile};
 
 /// Maximum number of logs listed.
 const MAX_LISTED: usize = 100;
@@ -27,6 +27,7 @@ impl Show for ScrubData {
             let _ = writeln!(out, "Replaced secrets {verb} still in other cells of the databases:");
             append_list(&self.left_cells, &mut out, describe_left_cells);
         }
+        append_unsearched(&self.unsearched_files, &mut out);
         for line in wrap_lines(&summarize(self), layout.width) {
             let _ = writeln!(out, "{line}");
         }
@@ -144,4 +145,12 @@ pub(super) fn describe_backup(backup: &LogBackup) -> String {
         format_bytes(backup.bytes),
         backup.folder
     )
+}
+
+/// Appends which files were not searched.
+pub(super) fn append_unsearched(files: &[UnsearchedFile], out: &mut String) {
+    if let Some(first) = files.first() {
+        let files = count_of(files.len(), "file");
+        let _ = writeln!(out, "Not searched: {files}, such as {}: {}", first.file, first.reason);
+    }
 }

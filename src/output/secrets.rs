@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use super::columns::{Cell, Column, FittedTable};
 use super::layout::Layout;
 use super::painted::{AGENT, DIM, FAILED, ID, PLAIN, PROJECT, Painted};
-use super::scrub::describe_backup;
+use super::scrub::{append_unsearched, describe_backup};
 use super::show::Show;
 use base::numbers::count_of;
 use tools::secrets::{LoggedSecrets, SecretsData};
@@ -80,10 +80,7 @@ fn summarize(data: &SecretsData) -> String {
             count_of(unshown, "place")
         );
     }
-    if let Some(first) = data.unsearched_files.first() {
-        let files = count_of(data.unsearched_files.len(), "file");
-        let _ = writeln!(out, "Not searched: {files}, such as {}: {}", first.file, first.reason);
-    }
+    append_unsearched(&data.unsearched_files, &mut out);
     if data.unmasked_logs > 0 {
         let logs = count_of(data.unmasked_logs, "log");
         let _ = writeln!(

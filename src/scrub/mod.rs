@@ -31,7 +31,7 @@ use base::parallel::in_parallel;
 use base::sanitize::clean_text;
 use store::{Store, Verify};
 use tools::error::store_error;
-use tools::secrets::{LogBackup, SecretLog};
+use tools::secrets::{LogBackup, SecretLog, UnsearchedFile};
 
 /// Number of logs that are replaced together: their new versions are on the disk at the same time, and
 /// the store notes them in one commit.
@@ -52,6 +52,9 @@ pub struct ScrubData {
     /// without rows of a session.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub left_cells: Vec<LeftCells>,
+    /// Files that exist and could not be searched.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub unsearched_files: Vec<UnsearchedFile>,
     /// The logs as they were before.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub backup: Option<LogBackup>,
@@ -93,6 +96,7 @@ impl ScrubData {
         self.left_out.is_empty()
             && self.remaining.is_empty()
             && self.left_cells.is_empty()
+            && self.unsearched_files.is_empty()
             && (self.is_done || self.logs.is_empty())
     }
 

@@ -57,11 +57,12 @@ pub(in crate::cli) fn run(flags: &SecretFlags, context: &CommandContext<'_>) -> 
     let mut data = listed?;
     if flags.scrub {
         let redactor = tools.create_redactor()?;
-        let scrubbed = if flags.yes {
+        let mut scrubbed = if flags.yes {
             scrub_logs(&context.store, &data.logs, kind, &redactor)?
         } else {
             preview_scrub(&data.logs, kind, &redactor)?
         };
+        scrubbed.unsearched_files = data.unsearched_files;
         context.printer.print_value(&scrubbed, &context.layout())?;
         return Ok(CommandOutcome::from_found(scrubbed.is_clean()));
     }
