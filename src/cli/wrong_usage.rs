@@ -175,7 +175,7 @@ fn describe_refused_value(name: &str, error: &clap::Error) -> Option<(String, St
     let value = text_of(error, ContextKind::InvalidValue)?;
     let cause = std::error::Error::source(error)?;
     let message = if cause.is::<ParseIntError>() {
-        format!("{flag}: {} must be a whole number", shell_word(value))
+        format!("{flag}: {} is not a whole number of 0 or more", shell_word(value))
     } else if cause.to_string().contains(value) {
         format!("{flag}: {cause}")
     } else {
