@@ -241,11 +241,11 @@ fn a_damaged_database_is_a_problem_at_most() {
     }
 }
 
-/// Cells of other types than the agent writes, ids that are paths, and content that is not JSON.
-#[test]
-fn hostile_rows_are_kept_as_text_or_reported() {
+/// Cells of other types than the agent writes, ids that are paths, and content that is not JSON: the sample, and
+/// the statements that write them.
+fn hostile_rows() -> [(&'static str, String); 10] {
     let deep = "[".repeat(100_000);
-    let cases = [
+    [
         (
             "goose/sessions/sessions.db",
             format!(
@@ -333,8 +333,12 @@ fn hostile_rows_are_kept_as_text_or_reported() {
              UPDATE agent_tasks SET task = x'0affffff' WHERE id = 1"
             ),
         ),
-    ];
-    for (path, sql) in cases {
+    ]
+}
+
+#[test]
+fn hostile_rows_are_kept_as_text_or_reported() {
+    for (path, sql) in hostile_rows() {
         let sample = DATABASES.iter().find(|sample| sample.path == path).expect(path);
         let (dir, path) = copy(sample);
         let connection = Connection::open(&path).expect("opens");
