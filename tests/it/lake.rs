@@ -468,4 +468,7 @@ fn what_damage_took_of_a_pull_comes_back_with_the_next_one() {
     assert_eq!(server.json(["list"])["data"]["sessions"].list().len(), 0);
     pull(&server, &lake).has(json!({"imported": 2, "problems": []}));
     assert_eq!(server.json(["list"])["data"]["sessions"].list().len(), 2);
+    server.write("empty/.keep", "");
+    server.run(["ingest", "--quiet", "empty"]).ok();
+    assert_eq!(server.json(["list"])["warnings"], Value::Null);
 }

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use ingest::discover::find_file;
 
 use super::error::StoreError;
+use super::lake::keys::LAKE_PATH;
 use super::manifest::{LostLogs, SegmentEntry};
 use super::segment::segment_rows::RowSource;
 use super::snapshot::Snapshot;
@@ -40,7 +41,7 @@ pub(super) fn find_files(lost: &LostLogs, snapshot: &Snapshot) -> Result<Vec<Pat
 }
 
 /// Returns the same without the logs that `snapshot` has again: their file exists, so the ingest
-/// that just ended read it.
+/// that just ended read it, or a pull brought them.
 pub(super) fn without_read_again(
     lost: &LostLogs,
     snapshot: &Snapshot,
@@ -53,7 +54,8 @@ pub(super) fn without_read_again(
         }
     }
     let mut lost = lost.clone();
-    lost.paths.retain(|path| !complete.contains(path) || find_file(path).is_none());
+    let is_back = |path: &str| path.starts_with(LAKE_PATH) || find_file(path).is_some();
+    lost.paths.retain(|path| !complete.contains(path) || !is_back(path));
     Ok(lost)
 }
 

@@ -233,7 +233,12 @@ impl LineDecoder for DshDecoder {
                     out.push_notice("turn_end", reason, is_error);
                 }
             }
-            kind => return self.decode_other_record(kind, object, out),
+            kind => {
+                if kind == "llm/retry" {
+                    self.state.streamed = StreamedResponse::default();
+                }
+                return self.decode_other_record(kind, object, out);
+            }
         }
         RecordOutcome::Events
     }
@@ -258,6 +263,10 @@ impl DshDecoder {
     fn decode_user_message(&mut self, data: Value<'_>, out: &mut Stream) {
         chat::append_field(data, "content", &mut self.text);
         let source = data.object("source").and_then(|source| source.text("kind"));
+        if source == Some("user") {
+            // An answer was interrupted.
+            self.push_streamed(out);
+        }
         if source == Some("user") && !self.state.is_subagent {
             out.push_prompt(&self.text);
         } else if source == Some("user") {
