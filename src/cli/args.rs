@@ -35,7 +35,7 @@ pub(super) const GLOBAL_FLAGS: &str = "Global flags";
     after_help = "AI agents: `sessions --ai-help` prints the whole manual, `sessions COMMAND --ai-help` that of a command."
 )]
 pub(super) struct Args {
-    /// Directory of the store (or SESSIONS_STORE) [default: the XDG data home + sessions]
+    /// Directory of the store (or SESSIONS_STORE) [default: sessions in the XDG data home]
     #[arg(long, global = true, help_heading = GLOBAL_FLAGS, value_name = "DIR")]
     pub(super) store: Option<PathBuf>,
     /// Print the answer as JSON, exactly as the MCP tool returns it
@@ -59,7 +59,7 @@ pub(super) struct Args {
         global = true, help_heading = GLOBAL_FLAGS,
         value_name = "WHEN",
         default_value = "auto",
-        hide_default_value = true,
+        hide_default_value = true, hide_possible_values = true,
         value_parser = parse_colors()
     )]
     pub(super) color: ColorChoice,
@@ -121,7 +121,7 @@ fn ai_help_flag() -> Arg {
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
-    /// Read new and grown logs into the store
+    /// Read new log data into the store
     Ingest(ingest::IngestFlags),
     /// Find events by their text
     Search(search::SearchFlags),
@@ -139,9 +139,9 @@ pub(super) enum Command {
     Tail(tail::TailFlags),
     /// Add or remove labels of sessions, or set a note
     Label(label::LabelFlags),
-    /// Remove sessions from the store for good, and keep their logs out
+    /// Permanently remove sessions from the store, and do not read their logs again
     Forget(forget::ForgetFlags),
-    /// Leave projects out from now on, and remove their sessions from the store
+    /// Exclude projects from now on, and remove their sessions from the store
     Hide(hide::HideFlags),
     /// Drop texts past their retention, and merge small files of the store
     Compact(compact::CompactFlags),
@@ -149,7 +149,7 @@ pub(super) enum Command {
     Analyze(analyze::AnalyzeFlags),
     /// Resume a session with its agent, or hand it over to another agent
     Resume(resume::ResumeFlags),
-    /// Write archived logs of sessions back to where their agents look, or print a file of a session
+    /// Restore archived logs to where their agents expect them, or print a file as a session had it
     Restore(restore::RestoreFlags),
     /// Show which session wrote each line of a file
     Blame(blame::BlameFlags),
@@ -167,9 +167,9 @@ pub(super) enum Command {
     Push(push::PushFlags),
     /// Import sessions of other machines from a lake
     Pull(pull::PullFlags),
-    /// Maintain a lake: join its small objects
+    /// Maintain a lake: merge its small objects
     Lake(lake::LakeFlags),
-    /// Show what the store holds and how current it is
+    /// Show what the store holds and how up to date it is
     Status,
     /// Print one line for the status line of an agent: cost, context, quotas
     Statusline,

@@ -19,7 +19,7 @@ pub(super) struct OnePageFlags {
     /// Show this page, from 1
     #[arg(long, value_name = "N", conflicts_with = "cursor")]
     page: Option<u32>,
-    /// Cursor from the previous page, which only --json shows
+    /// Cursor from the previous page (shown by --json)
     #[arg(long)]
     cursor: Option<String>,
 }

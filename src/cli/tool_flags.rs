@@ -40,7 +40,7 @@ const DESCRIPTIONS: &[(&str, Option<&str>, &str)] = &[
         None,
         "Only what happened since: '24h', '7d', 'yesterday', 'last week', a date or time",
     ),
-    ("until", None, "Only what happened before that time"),
+    ("until", None, "Only what happened before this time"),
     ("label", None, "Only sessions with this label"),
     ("detail_level", None, "How much to show"),
     ("limit", Some("show"), "Turns, steps or events per page"),
@@ -60,9 +60,9 @@ const DESCRIPTIONS: &[(&str, Option<&str>, &str)] = &[
     (
         "session_id",
         Some("analyze"),
-        "Session id; any unique prefix, 'current', 'last' or 'last_failed'; without it, errors that recur",
+        "Session id; any unique prefix, 'current', 'last' or 'last_failed' [default: recurring errors of all sessions]",
     ),
-    ("group_by", None, "One key, or two with a comma between them [default: a summary]"),
+    ("group_by", None, "One key, or two separated by a comma [default: a summary]"),
 ];
 
 /// The arguments of a tool, as flags of its command.

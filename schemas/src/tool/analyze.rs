@@ -22,7 +22,7 @@ pub const SPEC: ToolSpec = ToolSpec {
     description: "Explains a session: failures with the fix that worked, loops, slow calls, oversized results, \
 context growth and what compactions lost, refusals, unfinished ends. \
 Without session_id: errors that recur in the sessions that pass the filters, each with its latest \
-fix. With query, an error text as a terminal shows it: how that error was fixed before. Most \
+fix. With query, an error text as the terminal printed it: how that error was fixed before. Most \
 severe first.",
     risk: Risk::Read,
     category: Category::Analysis,
@@ -63,7 +63,7 @@ severe first.",
 pub struct AnalyzeArgs {
     /// Session id; any unique prefix, 'current', 'last' or 'last_failed'
     pub session_id: Option<String>,
-    /// Error as a terminal shows it; 'file:PATH' for calls on a file
+    /// An error as the terminal printed it; 'file:PATH' for calls on a file
     pub query: Option<String>,
     /// Only errors of this tool or program: Edit, cargo
     pub tool: Option<String>,

@@ -68,12 +68,12 @@ pub struct DetailArgs {
     /// How much to show; with last: steps
     #[schemars(extend("default" = "summary"))]
     pub detail_level: Option<DetailLevel>,
-    /// Show the model's reasoning too; at steps and full
+    /// Also show the model's reasoning (levels steps and full)
     #[schemars(extend("default" = false))]
     pub include_reasoning: Option<bool>,
     /// Only these turns: '4', '3-5', '3-'
     pub turns: Option<String>,
-    /// Only the last N steps; at turns, turns
+    /// Only the last N steps (with detail_level turns: turns)
     #[schemars(range(min = 1, max = 500))]
     pub last: Option<u32>,
     /// next_cursor of the prior page

@@ -16,7 +16,7 @@ pub const SPEC: ToolSpec = ToolSpec {
     title: "Recall past sessions",
     description: "Recalls what coding agents did in past sessions: finds, reads and explains them. query is a question in plain words \
 (the sessions it is about, best first, and what the best one says; with session_id what that one says), \
-an error as a terminal shows it (how it was fixed before), \
+an error as the terminal printed it (how it was fixed before), \
 \"quoted phrases\", /regex/ or qualifiers such as is:error tool:Bash file:main.rs sort:oldest (the events that have them all, newest first), \
 or ids: a session, events 'ID:14 ID:31' or a range 'ID:10-30'. Without query: session_id at a glance, or the newest sessions.",
     risk: Risk::Read,

@@ -26,8 +26,8 @@ const MAX_OFFERED_FILES: usize = 9;
 
 #[derive(Debug, clap::Args)]
 pub(in crate::cli) struct BlameFlags {
-    /// A file, of a line or lines: src/main.rs, src/main.rs:12, src/main.rs:12-20 [default: choose
-    /// among files of this folder]
+    /// A file, optionally with a line or a range of lines: src/main.rs, src/main.rs:12,
+    /// src/main.rs:12-20 [default: choose among files of this folder]
     #[arg(value_name = "PATH[:LINE]")]
     place: Option<String>,
     /// List the edits that changed the file, with the number of added and removed lines

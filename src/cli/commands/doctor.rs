@@ -13,8 +13,8 @@ use tools::Tools;
 
 #[derive(Debug, clap::Args)]
 pub(in crate::cli) struct DoctorFlags {
-    /// Show instead which rule masked what in a session, an event or a range of events, without the
-    /// secrets
+    /// Show which rule masked which text in a session, an event or a range of events instead
+    /// (secrets are not shown)
     #[arg(long, value_name = "ID")]
     pub(in crate::cli) why_masked: Option<String>,
 }

@@ -20,7 +20,7 @@ pub(in crate::cli) struct EventFlags {
     args: ToolFlags<EventArgs>,
     #[command(flatten)]
     pages: OnePageFlags,
-    /// Write an image of the event, read from its log: the first one, or that with this number
+    /// Write an image of the event from its log: the first, or image NUMBER
     #[arg(
         long,
         value_name = "NUMBER",
@@ -33,7 +33,7 @@ pub(in crate::cli) struct EventFlags {
     /// File of the image; - prints it
     #[arg(short = 'o', long = "output", value_name = "FILE", requires = "image")]
     output: Option<PathBuf>,
-    /// Replace a file that holds something else
+    /// Overwrite a file that has other content
     #[arg(long, requires = "image")]
     force: bool,
 }

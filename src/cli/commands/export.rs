@@ -26,8 +26,8 @@ pub(in crate::cli) struct ExportFlags {
     /// Rows to write: events, sessions, usage (requests with their cost) or tool_calls
     #[arg(long, value_name = "TABLE", default_value_t = ExportTable::Events)]
     table: ExportTable,
-    /// Folder (parquet, formats with a file for each session) or file; jsonl, otel and the text of one
-    /// session are printed without it
+    /// Folder (parquet, formats with a file for each session) or file. Without it, jsonl, otel and a
+    /// single session's text are printed
     #[arg(long, short, value_name = "PATH")]
     output: Option<PathBuf>,
     /// Only this session; any unique prefix (can be repeated)
@@ -38,7 +38,7 @@ pub(in crate::cli) struct ExportFlags {
     /// Put the images of the logs into HTML transcripts
     #[arg(long)]
     images: bool,
-    /// Show long calls and results of Markdown transcripts to their end
+    /// Do not truncate long calls and results in Markdown transcripts
     #[arg(long)]
     whole: bool,
     /// Show the ids of events in Markdown transcripts
@@ -47,7 +47,7 @@ pub(in crate::cli) struct ExportFlags {
     /// Write texts, arguments and results to otel, which otherwise has names and counts only
     #[arg(long = "include-content")]
     has_content: bool,
-    /// Replace files that hold something else
+    /// Overwrite files that have other content
     #[arg(long)]
     force: bool,
 }

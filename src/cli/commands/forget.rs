@@ -24,7 +24,7 @@ pub(in crate::cli) struct ForgetFlags {
     /// Only this agent's sessions
     #[arg(long = "agent", visible_alias = "provider", value_name = "AGENT")]
     provider: Option<Provider>,
-    /// Only sessions whose last event is before: '90d', a date or RFC 3339 time
+    /// Only sessions that ended before: '90d', a date or RFC 3339 time
     #[arg(long, value_name = "TIME")]
     before: Option<String>,
     /// Only sessions with an event that this search finds
@@ -33,7 +33,7 @@ pub(in crate::cli) struct ForgetFlags {
     /// Only sessions excluded by the settings file or a .sessionsignore
     #[arg(long)]
     excluded: bool,
-    /// Also sessions that hold copies of the selected sessions' events, or the originals
+    /// Also remove sessions that hold copies or originals of the selected sessions' events
     #[arg(long)]
     with_copies: bool,
     /// Forget them without asking

@@ -2,7 +2,7 @@
 
 #[derive(Debug, clap::Args)]
 pub(in crate::cli) struct HelpFlags {
-    /// List all commands, and describe the flags that every command has
+    /// List all commands and the global flags
     #[arg(long = "all")]
     pub(in crate::cli) lists_all: bool,
 }

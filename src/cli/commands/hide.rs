@@ -23,7 +23,7 @@ pub(in crate::cli) struct HideFlags {
     /// Projects to hide: names of folders, or patterns of their paths
     #[arg(value_name = "PROJECT", required = true)]
     project: Vec<String>,
-    /// Also sessions that hold copies of the selected sessions' events, or the originals
+    /// Also remove sessions that hold copies or originals of the selected sessions' events
     #[arg(long)]
     with_copies: bool,
     /// Hide them without asking

@@ -74,7 +74,7 @@ enum HookCommand {
 
 #[derive(Debug, clap::Args)]
 struct AgentFlags {
-    /// The agent: claude, codex, gemini or copilot [default: recognized by its input]
+    /// The agent: claude, codex, gemini or copilot [default: detected from the input]
     #[arg(long)]
     client: Option<HookClient>,
 }

@@ -24,7 +24,7 @@ pub(in crate::cli) struct IngestFlags {
     /// Log files and folders [default: the usual places of every known agent]
     #[arg(value_name = "PATH")]
     paths: Vec<PathBuf>,
-    /// Compare the whole store with its checksums first; damaged parts are read again
+    /// Verify all checksums of the store first, and re-read damaged parts
     #[arg(long)]
     verify: bool,
     /// Show what would be read and left out, and write nothing
@@ -33,7 +33,7 @@ pub(in crate::cli) struct IngestFlags {
     /// Keep running, and read changes within a second
     #[arg(long)]
     watch: bool,
-    /// Keep secrets as they are in the logs; logs that were masked are read again
+    /// Do not mask secrets; re-read logs that were masked
     #[arg(long)]
     no_redact: bool,
 }

@@ -1,4 +1,4 @@
-//! `sessions lake compact`: joins the small objects of a lake.
+//! `sessions lake compact`: merges the small objects of a lake.
 
 use crate::cli::context::CommandContext;
 use crate::cli::exit::{CommandOutcome, CommandResult};
@@ -12,7 +12,7 @@ pub(in crate::cli) struct LakeFlags {
 
 #[derive(Debug, clap::Subcommand)]
 enum LakeAction {
-    /// Join the small objects of past days into large ones, for engines that read much
+    /// Merge the small objects of past days into large ones, for engines that scan a lot
     Compact(LakeCompactFlags),
 }
 

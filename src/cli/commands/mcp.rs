@@ -29,7 +29,7 @@ pub(in crate::cli) struct McpFlags {
     /// Serve only these tools instead of all
     #[arg(long, value_name = "NAME,...", value_delimiter = ',', hide_possible_values = true, value_parser = PossibleValuesParser::new(ServedTools::servable_names()))]
     tools: Vec<String>,
-    /// Serve one small tool that finds, reads and explains, instead of ten: memory
+    /// Serve one small tool instead of ten: memory
     #[arg(long, value_name = "NAME", conflicts_with = "tools", hide_possible_values = true)]
     profile: Option<Profile>,
     /// Let clients set labels and notes on sessions
@@ -41,13 +41,13 @@ pub(in crate::cli) struct McpFlags {
     /// How long a call may take, in milliseconds
     #[arg(long, value_name = "MS", default_value_t = limits::CALL_MS, value_parser = clap::value_parser!(u64).range(..=MAX_TIME_LIMIT_MS))]
     time_limit: u64,
-    /// Serve streamable HTTP here instead, as 127.0.0.1:8765; port 0 takes a free one
+    /// Serve streamable HTTP on this address instead, such as 127.0.0.1:8765; port 0 picks a free port
     #[arg(long, value_name = "ADDR:PORT")]
     http: Option<SocketAddr>,
-    /// File with the bearer token [default: SESSIONS_HTTP_TOKEN, else one is made in the store]
+    /// File with the bearer token [default: SESSIONS_HTTP_TOKEN, else generated in the store]
     #[arg(long, value_name = "FILE", requires = "http")]
     token_file: Option<PathBuf>,
-    /// File of readers, each with a token and limited to some projects; no other token works
+    /// File of readers, each with a token and its projects; other tokens are refused
     #[arg(long, value_name = "FILE", requires = "http", conflicts_with_all = ["token_file", "no_auth", "allow_labels"])]
     readers: Option<PathBuf>,
     /// Require no token; on loopback only

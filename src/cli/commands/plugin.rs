@@ -29,7 +29,7 @@ struct BuildFlags {
     /// The folder, which is created
     #[arg(value_name = "DIR")]
     output: PathBuf,
-    /// Replace files that hold something else
+    /// Overwrite files that have other content
     #[arg(long)]
     force: bool,
 }

@@ -39,13 +39,13 @@ pub(in crate::cli) struct QueryFlags {
     /// Maximum number of rows to print
     #[arg(long, value_name = "N", default_value_t = limits::SQL_ROWS_MAX)]
     max_rows: u32,
-    /// table, json, ndjson, csv, markdown, parquet or arrow [default: as FILE ends, else table]
+    /// table, json, ndjson, csv, markdown, parquet or arrow [default: by FILE's extension, else table]
     #[arg(long, value_name = "FORMAT")]
     output: Option<QueryFormat>,
     /// Write the rows to a file
     #[arg(short = 'o', value_name = "FILE")]
     file: Option<PathBuf>,
-    /// Replace a file that holds something else
+    /// Overwrite a file that has other content
     #[arg(long, requires = "file")]
     force: bool,
 }

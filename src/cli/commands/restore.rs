@@ -1,4 +1,4 @@
-//! `sessions restore`: writes the archived logs of sessions back to where their agents look. With
+//! `sessions restore`: writes the archived logs of sessions back to where their agents expect them. With
 //! `--file`, prints a file of a session (`restore_file.rs`).
 
 use std::path::PathBuf;
@@ -16,16 +16,16 @@ use tools::restore::{RestoreOutcome, RestoreSelection};
 
 #[derive(Debug, clap::Args)]
 pub(in crate::cli) struct RestoreFlags {
-    /// Sessions whose logs are restored, with those of their subagents; any unique prefixes
+    /// Sessions to restore, including their subagents; any unique prefixes
     #[arg(value_name = "ID", required_unless_present_any = ["all", "file"], conflicts_with = "all")]
     session_ids: Vec<String>,
     /// Restore all sessions of this machine
     #[arg(long)]
     all: bool,
-    /// Only sessions whose log does not exist
+    /// Only sessions whose log is missing
     #[arg(long)]
     lost: bool,
-    /// Restore into another home folder: the same places below it
+    /// Restore into another home folder, to the same relative paths
     #[arg(long, value_name = "FOLDER")]
     to: Option<PathBuf>,
     /// Show what would be restored, and write nothing

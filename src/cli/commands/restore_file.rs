@@ -15,7 +15,7 @@ use tools::{BlamedFile, RestoredFile};
 
 #[derive(Debug, clap::Args)]
 pub(in crate::cli) struct RestoreFileFlags {
-    /// Print this file, which need not exist any more, as an agent last read or wrote it
+    /// Print this file as an agent last read or wrote it, even if it no longer exists
     #[arg(long, value_name = "PATH", conflicts_with_all = ["session_ids", "all", "lost", "to", "dry_run"])]
     pub(super) file: Option<PathBuf>,
     /// With --file: the content before this event, such as the edit 9ae82b3a:31

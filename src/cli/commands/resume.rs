@@ -24,10 +24,10 @@ pub(in crate::cli) struct ResumeFlags {
     /// Start this agent instead, with a handover: goal, decisions, state, open ends, files
     #[arg(long, value_name = "AGENT")]
     with: Option<Provider>,
-    /// With --with: write the session as one of that agent, and resume it there
+    /// With --with: convert the session to that agent's format and resume it there
     #[arg(long, requires = "with")]
     native: bool,
-    /// Only print the command, or with --with the handover
+    /// Only print the command (with --with: the handover)
     #[arg(long)]
     print: bool,
     /// Run in this folder instead of the session's

@@ -16,7 +16,7 @@ pub(in crate::cli) struct SearchFlags {
     /// Words and "phrases" that must all occur in one event; -word excludes
     #[arg(allow_hyphen_values = true, value_name = "QUERY")]
     query: String,
-    /// More words; quotes around all are needed for "phrases" and -words
+    /// More words; quote the whole query if it has "phrases" or -words
     #[arg(value_name = "WORDS")]
     more: Vec<String>,
     #[command(flatten)]

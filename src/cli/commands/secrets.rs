@@ -21,16 +21,16 @@ pub(in crate::cli) struct SecretFlags {
     /// Only secrets written since: '24h', '7d', 'yesterday', a date or time
     #[arg(long)]
     since: Option<String>,
-    /// Replace the secrets in the agents' own logs and databases, of which a backup is kept
+    /// Replace the secrets in the agents' own logs and databases, keeping a backup
     #[arg(long, group = "change")]
     scrub: bool,
     /// Remove the backup of logs and databases that --scrub made
     #[arg(long, group = "change", conflicts_with_all = ["project", "kind", "since"])]
     forget_backup: bool,
-    /// Put the logs and databases of the backup back, with their secrets
+    /// Restore logs and databases from the backup, secrets included
     #[arg(long, group = "change", conflicts_with_all = ["project", "kind", "since"])]
     restore_backup: bool,
-    /// Do it; without this, --scrub, --forget-backup and --restore-backup only show what they would do
+    /// Apply the changes; without it, --scrub, --forget-backup and --restore-backup only show what they would do
     #[arg(long, requires = "change")]
     yes: bool,
 }

@@ -22,13 +22,13 @@ pub(in crate::cli) struct SetupFlags {
     /// claude, codex, gemini, opencode, vscode, cursor, copilot, claude-desktop, windsurf, zed,
     /// jetbrains (Junie), cline, goose, kiro or antigravity [default: choose among those that were found]
     client: Option<Client>,
-    /// Every client that was found on this machine
+    /// Set up every client found on this machine
     #[arg(long, conflicts_with = "client")]
     all: bool,
     /// Write it into the client's configuration; the previous file is kept
     #[arg(long)]
     write: bool,
-    /// Start the server as the client would, and report what works
+    /// Start the server as the client would, and report whether it works
     #[arg(long, conflicts_with = "write")]
     check: bool,
     /// Install the hooks in the agent's configuration; the previous file is kept

@@ -14,7 +14,7 @@ pub(in crate::cli) struct SkillFlags {
     /// Write it to this file, or into this folder
     #[arg(long, short, value_name = "PATH")]
     output: Option<PathBuf>,
-    /// Replace a file that holds something else
+    /// Overwrite a file that has other content
     #[arg(long, requires = "output")]
     force: bool,
 }

@@ -20,7 +20,7 @@ pub(in crate::cli) struct TailFlags {
     /// Session id; any unique prefix, 'current' or 'last' [default: current, else last]
     #[arg(value_name = "ID")]
     session_id: Option<String>,
-    /// Print the last turn and end
+    /// Print the last turn and exit
     #[arg(long)]
     once: bool,
 }

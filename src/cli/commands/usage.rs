@@ -23,7 +23,7 @@ pub(in crate::cli) struct UsageFlags {
     /// Same as PERIOD: daily, weekly or monthly
     #[arg(long = "by", value_name = "PERIOD", value_parser = parse_period, conflicts_with = "period")]
     by: Option<Period>,
-    /// Show the quotas that agents record: used part and reset time of each window
+    /// Show the quotas that agents record: percentage used and reset time of each window
     #[arg(long)]
     limits: bool,
     /// Show everything; by default a terminal shows the last 30 days, 12 weeks or 12 months
