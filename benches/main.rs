@@ -125,7 +125,7 @@ fn searches(corpus: &Corpus, logs: &Path, dir: &Path) {
     let mut server = Server::start(dir);
     println!("Raw text: {:.0} MB.\n", text.len() as f64 / 1e6);
     println!(
-        "| search | p50 ms | p99 ms | cold process ms | after a look for grown logs | `rg` ms | times faster | `memmem` ms | segments | blocks | held | pages read | MB |"
+        "| search | p50 ms | p99 ms | cold process ms | after a check for new log data | `rg` ms | times faster | `memmem` ms | segments | blocks | held | pages read | MB |"
     );
     println!("|---|---|---|---|---|---|---|---|---|---|---|---|---|");
     for workload in workloads(corpus, &tools) {

@@ -101,7 +101,7 @@ Result = collections.namedtuple("Result", "time tool failed ms copied")
 
 
 class Log:
-    """What a log holds, whoever wrote it."""
+    """What a log holds, of any agent."""
 
     def __init__(self, copies, copied_usage):
         self.copies, self.copied_usage = copies, copied_usage

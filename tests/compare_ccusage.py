@@ -287,8 +287,8 @@ OTHER_FILES = {
 GUESSED = {"kimi": "kimi-for-coding", "qwen": "unknown"}
 
 # What ccusage has before the name of a model: its own mark, and with Kimi Code the name that a person's
-# settings give the model. `llm.request` records tell the name under which it was asked (`model` beside
-# `modelAlias`), which is what has a price.
+# settings give the model. `llm.request` records tell the name under which it was asked (`model` next
+# to `modelAlias`), which is what has a price.
 PREFIX = {"pi": "[pi] ", "openclaw": "[openclaw] ", "kimi": "moonshot-ai/"}
 
 
@@ -343,7 +343,7 @@ Reason = collections.namedtuple("Reason", "rule day model tokens where")
 RULES = {
     "agent_progress": "requests of subagents that stand only in `agent_progress` records, as their own log is "
     "missing. ccusage counts them in `daily` alone; they are real, so counting them is right.",
-    "repeated": "lines of one message without requestId: ccusage 20.0.24 counts every time stamp anew in `daily` "
+    "repeated": "lines of one message without requestId: ccusage 20.0.24 counts every time stamp again in `daily` "
     "alone (its later releases and its other reports do not). Once is right.",
     "spaced": "lines with a space behind \"usage\": ccusage looks for the bytes `\"usage\":{` only. Reading them is right.",
     "no_shutdown": "output that Copilot's messages name behind the last `session.shutdown`: ccusage reads the sums of "
@@ -748,7 +748,7 @@ def goose_reasons(logs, _report):
             rows = ledger[session["id"]]
             missing = (session["accumulated_total_tokens"] or 0) - sum(row["total_tokens"] for row in rows)
             compressions = [row for row in rows if row["is_compaction"]]
-            is_beside = missing < 0 and missing == -sum(row["total_tokens"] for row in compressions)
+            is_next_to_it = missing < 0 and missing == -sum(row["total_tokens"] for row in compressions)
             place = session["created_at"][:10], json.loads(session["model_config_json"] or "{}").get("model_name")
             for row in rows:
                 where = f"{path.relative_to(logs.parent)}: ledger {row['id']}"
@@ -756,7 +756,7 @@ def goose_reasons(logs, _report):
                 counts = (row["input_tokens"], row["output_tokens"], 0, 0)
                 read, written = row["cache_read_tokens"] or 0, row["cache_write_tokens"] or 0
                 yield Reason("cache_inside", *own_place, (read + written, 0, -read, -written), where)
-                if is_beside and row["is_compaction"]:
+                if is_next_to_it and row["is_compaction"]:
                     yield Reason("not_in_sums", *own_place, minus(ZERO, counts), where)
                 elif own_place != place:
                     yield Reason("other_model", *own_place, minus(ZERO, counts), where)

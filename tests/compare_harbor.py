@@ -100,7 +100,7 @@ CAUSES = {
     "no_call": "a result whose call is not in the log; Harbor leaves it out, or takes it for an answer (Copilot).",
     "told_otherwise": "a failure that the log tells by its status, an exit code or in words; Harbor's trajectory has "
     "none or another sign of it.",
-    "cache_beside_input": "the log names more tokens read from the cache than input, so input is what is new; Harbor "
+    "cache_outside_input": "the log names more tokens read from the cache than input, so input is what is new; Harbor "
     "takes it for the sum.",
     "copilot_input": "what stands in `session.shutdown` and usage records, which Harbor does not read: it has the "
     "output of messages only.",
@@ -243,7 +243,7 @@ def devin_records(path):
 
 
 def cortex_records(path):
-    """The messages of a Cortex session: in the document, or in the lines beside it."""
+    """The messages of a Cortex session: in the document, or in the lines next to it."""
     if path.name.endswith(".history.jsonl"):
         return records_of(path)
     return records_of(path)[0].get("history") or []
@@ -894,7 +894,7 @@ def tokens_of_gemini(log):
     for block in blocks_of(log.records):
         tokens = block.get("tokens")
         if isinstance(tokens, dict) and (tokens.get("cached") or 0) > (tokens.get("input") or 0):
-            yield "cache_beside_input", (tokens["input"] - max(tokens["input"], tokens["cached"]), 0, 0)
+            yield "cache_outside_input", (tokens["input"] - max(tokens["input"], tokens["cached"]), 0, 0)
 
 
 def copilot_sums(data):

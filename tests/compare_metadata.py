@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Compares token counts with those in the metadata files beside collected logs.
+"""Compares token counts with those in the metadata files next to collected logs.
 
 compare_metadata.py SESSIONS LOGS
 
-The "Entire" CLI keeps `<session>.metadata.json` beside `<session>.jsonl`, with its own token counts of
+The "Entire" CLI keeps `<session>.metadata.json` next to `<session>.jsonl`, with its own token counts of
 one checkpoint. What it counts is put together from our events by rule, and has to be equal:
 
 - up to the moment at which the checkpoint was made (`created_at`): the log goes on after it;
@@ -105,7 +105,7 @@ def main():
                 print(f"DIFFERS {path.relative_to(logs)}: {want}, ours {got} ({terms}; {begins})")
     for (agent, terms, part), count in sorted(equal.items()):
         print(f"{agent:<9} {count:>3} equal: {terms}; {part}")
-    print(f"{sum(equal.values())} equal, {wrong} differ; {silent} files hold no tokens, {alone} have no log beside them")
+    print(f"{sum(equal.values())} equal, {wrong} differ; {silent} files hold no tokens, {alone} have no log next to them")
     return 1 if wrong else 0 if equal else 2
 
 

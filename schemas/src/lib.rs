@@ -46,7 +46,7 @@ pub use zone::Zone;
 
 /// Version of the tables and the manifest. A store of another version is refused, and the error says
 /// what to do.
-pub const SCHEMA_VERSION: u32 = 11;
+pub const SCHEMA_VERSION: u32 = 12;
 
 /// Returns true for the default value of a type, such as 0, which JSON leaves out.
 pub fn is_default<T: Default + PartialEq>(value: &T) -> bool {

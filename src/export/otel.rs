@@ -82,7 +82,7 @@ struct SpanWriter<'t> {
 }
 
 /// A span whose attributes are still collected.
-struct SpanDraft {
+struct NewSpan {
     id: String,
     parent: Option<String>,
     name: String,
@@ -129,7 +129,7 @@ impl SpanWriter<'_> {
         }
         attributes.extend(count("gen_ai.usage.input_tokens", metrics.total_prompt_tokens));
         attributes.extend(count("gen_ai.usage.output_tokens", metrics.total_completion_tokens));
-        self.push(SpanDraft {
+        self.push(NewSpan {
             id: id.clone(),
             parent,
             name: format!("invoke_agent {}", agent.name),
@@ -168,7 +168,7 @@ impl SpanWriter<'_> {
             attributes.push(text("gen_ai.input.messages", &json!(input).to_string()));
             attributes.push(text("gen_ai.output.messages", &output.to_string()));
         }
-        self.push(SpanDraft {
+        self.push(NewSpan {
             id: span_id(&format!("{}#{}", trajectory.trajectory_id, step.step_id)),
             parent: Some(parent.to_owned()),
             name: name_with("chat", model),
@@ -210,7 +210,7 @@ impl SpanWriter<'_> {
                 attributes.push(text("gen_ai.tool.call.result", &result.content));
             }
             let began = end.saturating_sub(duration.saturating_mul(1000)).max(start).min(end);
-            self.push(SpanDraft {
+            self.push(NewSpan {
                 id: span_id(&format!("{}#{}#{at}", trajectory.trajectory_id, step.step_id)),
                 parent: Some(parent.to_owned()),
                 name: name_with("execute_tool", Some(&call.function_name)),
@@ -254,23 +254,23 @@ impl SpanWriter<'_> {
         attributes
     }
 
-    fn push(&mut self, draft: SpanDraft) {
+    fn push(&mut self, new_span: NewSpan) {
         let mut span = json!({
             "traceId": self.trace_id,
-            "spanId": draft.id,
-            "name": draft.name,
-            "kind": draft.kind,
-            "attributes": draft.attributes,
+            "spanId": new_span.id,
+            "name": new_span.name,
+            "kind": new_span.kind,
+            "attributes": new_span.attributes,
         });
         // Zero is a time that is not known, not one in 1970.
-        if draft.start > 0 {
-            span["startTimeUnixNano"] = json!(nanos(draft.start));
-            span["endTimeUnixNano"] = json!(nanos(draft.end.max(draft.start)));
+        if new_span.start > 0 {
+            span["startTimeUnixNano"] = json!(nanos(new_span.start));
+            span["endTimeUnixNano"] = json!(nanos(new_span.end.max(new_span.start)));
         }
-        if let Some(parent) = draft.parent {
+        if let Some(parent) = new_span.parent {
             span["parentSpanId"] = json!(parent);
         }
-        if draft.has_failed {
+        if new_span.has_failed {
             span["status"] = json!({ "code": ERROR });
         }
         self.spans.push(span);

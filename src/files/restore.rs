@@ -1,4 +1,4 @@
-//! Writes logs of the archive back to where their agents look for them, never over another file.
+//! Writes logs of the archive back to where their agents expect them, never over another file.
 
 use std::collections::HashMap;
 use std::fs;

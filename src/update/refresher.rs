@@ -233,7 +233,7 @@ impl SharedRefresh {
         let mut state = self.lock_state();
         state.stuck = stuck;
         if known.unread_reason != UnreadReason::default() {
-            state.watch.must_look_at_all();
+            state.watch.must_scan_all();
         }
         drop(state);
         Ok(known)
@@ -261,7 +261,7 @@ impl SharedRefresh {
         let covers_all = paths_elsewhere(roots, &known).is_empty();
         let mut state = self.lock_state();
         state.stuck.retain(|key, _| changed.iter().any(|file| file.key() == *key));
-        state.watch.looked_at_all(roots, begun.elapsed(), covers_all);
+        state.watch.record_full_scan(roots, begun.elapsed(), covers_all);
         drop(state);
         Ok((changed, known))
     }
@@ -402,7 +402,7 @@ mod tests {
 
         let slow = Duration::from_secs(1);
         for _ in 0..2 {
-            shared.lock_state().watch.looked_at_all(&roots, slow, true);
+            shared.lock_state().watch.record_full_scan(&roots, slow, true);
         }
         if !shared.lock_state().watch.is_watching() {
             // Where the system reports nothing, all files are checked each time.
@@ -419,7 +419,7 @@ mod tests {
             std::thread::sleep(Duration::from_millis(10));
         }
         assert_eq!(seen, [grown]);
-        shared.lock_state().watch.must_look_at_all();
+        shared.lock_state().watch.must_scan_all();
         assert_eq!(find().len(), 2, "after a failure");
     }
 }

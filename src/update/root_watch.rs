@@ -11,10 +11,10 @@ use super::ingest_logs::MAX_NAMED_FILES;
 use super::watch::{FOLDER_WATCH_DELAY, Reported, start_watcher};
 
 /// A scan of all files that takes longer than this is worth avoiding.
-const SLOW_LOOK: Duration = Duration::from_millis(10);
+const SLOW_SCAN: Duration = Duration::from_millis(10);
 
 /// Time after which all files are checked again, for changes that the system did not report.
-const LOOK_PERIOD: Duration = Duration::from_secs(60);
+const RESCAN_PERIOD: Duration = Duration::from_secs(60);
 
 /// The files to check before an answer.
 #[derive(Debug, PartialEq, Eq)]
@@ -32,17 +32,17 @@ pub(super) struct RootWatch {
     /// scan.
     watcher: Option<(Vec<PathBuf>, RecommendedWatcher)>,
     /// The end of the last scan of all files that began while the roots were watched.
-    last_look: Option<Instant>,
+    last_scan: Option<Instant>,
 }
 
 impl RootWatch {
     /// Returns the files to check. `roots` are the current ones.
     pub(super) fn files_to_check(&mut self, roots: &[PathBuf]) -> FilesToCheck {
-        let is_recent = self.last_look.is_some_and(|last| last.elapsed() < LOOK_PERIOD);
+        let is_recent = self.last_scan.is_some_and(|last| last.elapsed() < RESCAN_PERIOD);
         let is_watched = self.watcher.as_ref().is_some_and(|(watched, _)| watched == roots);
         let mut reported = std::mem::take(&mut *lock(&self.reported));
         // Files written before the watch of their folder began are not reported.
-        let is_settling = |folder: &Instant| folder.elapsed() < FOLDER_WATCH_DELAY + SLOW_LOOK;
+        let is_settling = |folder: &Instant| folder.elapsed() < FOLDER_WATCH_DELAY + SLOW_SCAN;
         if let Some(folder) = reported.last_folder.filter(is_settling) {
             lock(&self.reported).last_folder.get_or_insert(folder);
         }
@@ -51,7 +51,7 @@ impl RootWatch {
         if may_name && reported.files.len() <= MAX_NAMED_FILES {
             return FilesToCheck::Changed(reported.files.into_iter().collect());
         }
-        self.must_look_at_all();
+        self.must_scan_all();
         FilesToCheck::All
     }
 
@@ -62,21 +62,21 @@ impl RootWatch {
     }
 
     /// Schedules a scan of all files, because the named ones are not in the store yet.
-    pub(super) fn must_look_at_all(&mut self) {
-        self.last_look = None;
+    pub(super) fn must_scan_all(&mut self) {
+        self.last_scan = None;
     }
 
     /// Records that a scan of all files took `time`. Begins to watch `roots` if that is slow
     /// and all known files are below them; then the next scan covers all files again, because some may
     /// have changed before the roots were watched.
-    pub(super) fn looked_at_all(&mut self, roots: &[PathBuf], time: Duration, covers_all: bool) {
-        if time < SLOW_LOOK || !covers_all {
+    pub(super) fn record_full_scan(&mut self, roots: &[PathBuf], time: Duration, covers_all: bool) {
+        if time < SLOW_SCAN || !covers_all {
             self.watcher = None;
-            self.last_look = None;
+            self.last_scan = None;
             return;
         }
         if self.watcher.as_ref().is_some_and(|(watched, _)| watched == roots) {
-            self.last_look = Some(Instant::now());
+            self.last_scan = Some(Instant::now());
             return;
         }
         let reported = Arc::clone(&self.reported);
@@ -84,7 +84,7 @@ impl RootWatch {
             Ok(event) => lock(&reported).add(&event),
             Err(_) => lock(&reported).must_check_all = true,
         };
-        self.last_look = None;
+        self.last_scan = None;
         self.watcher = start_watcher(roots, note).map(|watcher| (roots.to_vec(), watcher));
     }
 }
@@ -114,9 +114,9 @@ mod tests {
         let dir = tempfile::tempdir().expect("tempdir");
         let roots = [dir.path().to_owned()];
         let mut watch = RootWatch::default();
-        watch.looked_at_all(&roots, SLOW_LOOK, true);
+        watch.record_full_scan(&roots, SLOW_SCAN, true);
         assert_eq!(watch.files_to_check(&roots), FilesToCheck::All, "the first one was too early");
-        watch.looked_at_all(&roots, SLOW_LOOK, true);
+        watch.record_full_scan(&roots, SLOW_SCAN, true);
         if !watch.is_watching() {
             // Without events, all files are checked each time.
             return assert_eq!(watch.files_to_check(&roots), FilesToCheck::All);
@@ -130,10 +130,10 @@ mod tests {
         assert!(wait_for(&mut watch, &roots, |found| *found == named));
         std::fs::create_dir(dir.path().join("project")).expect("creates");
         assert!(wait_for(&mut watch, &roots, |found| *found == FilesToCheck::All));
-        watch.looked_at_all(&roots, SLOW_LOOK, true);
+        watch.record_full_scan(&roots, SLOW_SCAN, true);
         std::fs::remove_file(&log).expect("removes");
         assert!(wait_for(&mut watch, &roots, |found| *found == FilesToCheck::All));
-        watch.looked_at_all(&roots, SLOW_LOOK, true);
+        watch.record_full_scan(&roots, SLOW_SCAN, true);
         let other = [dir.path().join("project")];
         assert_eq!(watch.files_to_check(&other), FilesToCheck::All, "the roots changed");
     }
@@ -143,9 +143,9 @@ mod tests {
         let dir = tempfile::tempdir().expect("tempdir");
         let roots = [dir.path().to_owned()];
         let mut watch = RootWatch::default();
-        for (time, covers_all) in [(Duration::from_millis(5), true), (SLOW_LOOK, false)] {
+        for (time, covers_all) in [(Duration::from_millis(5), true), (SLOW_SCAN, false)] {
             for _ in 0..3 {
-                watch.looked_at_all(&roots, time, covers_all);
+                watch.record_full_scan(&roots, time, covers_all);
                 assert_eq!(watch.files_to_check(&roots), FilesToCheck::All);
             }
         }

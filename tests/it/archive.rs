@@ -48,7 +48,7 @@ fn a_log_stays_the_same_when_it_is_compressed() {
     }
 }
 
-/// What lies beside a log tells what it is, compressed as well: the longer transcript, the logs of
+/// The files next to a log tell what it is, compressed as well: the longer transcript, the logs of
 /// its subagents.
 #[test]
 fn folders_stay_the_same_when_all_their_logs_are_compressed() {

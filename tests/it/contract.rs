@@ -241,7 +241,7 @@ fn arguments_of_a_search_narrow_together() {
     }
 }
 
-/// The metadata that goes beside a result.
+/// The metadata that goes alongside a result.
 fn meta(result: &CallToolResult) -> Value {
     serde_json::to_value(result).expect("serialises")["_meta"].clone()
 }
@@ -261,7 +261,7 @@ const DEBUG: &[&str] = &[
 ];
 
 #[test]
-fn debug_metadata_stand_beside_the_result_and_inside_when_asked_for() {
+fn debug_metadata_are_next_to_the_result_and_inside_on_request() {
     let env = TestEnv::with_samples();
     let core = Rmcp::start(&env, &[]);
     let full = Rmcp::start(&env, &["--metadata", "full"]);

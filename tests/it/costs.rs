@@ -147,7 +147,7 @@ fn priced_response(n: u32, model: &str, cost: &str) -> String {
 }
 
 #[test]
-fn the_cost_that_a_log_states_stands_beside_ours() {
+fn the_cost_that_a_log_states_is_shown_next_to_ours() {
     let env = TestEnv::new();
     let mut log = r#"{"type":"session","version":3,"id":"01a15338-58d8-7a36-8980-b409e8a22c87","timestamp":"2026-10-01T10:00:00.000Z","cwd":"/w"}"#.to_owned() + "\n";
     log += r#"{"type":"message","id":"m0","parentId":null,"timestamp":"2026-10-01T10:00:00.000Z","message":{"role":"user","content":"measure the berths"}}"#;

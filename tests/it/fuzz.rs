@@ -13,13 +13,13 @@ use crate::checks::JsonChecks;
 use crate::env::{Random, TestEnv};
 
 /// An answer that takes longer does not come.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A client that sends bytes.
 struct Raw {
     child: Child,
     stdin: Option<ChildStdin>,
-    /// Lines of stdout, read beside the writing: a full pipe would stop both sides.
+    /// Lines of stdout, read while writing: a full pipe would stop both sides.
     said: Receiver<Vec<u8>>,
     /// Ids that were sent, as JSON.
     asked: HashSet<String>,
@@ -70,7 +70,7 @@ impl Raw {
 
     /// The next message, if there is one; it must be one of the protocol.
     fn read(&mut self) -> Option<Value> {
-        let line = match self.said.recv_timeout(PATIENCE) {
+        let line = match self.said.recv_timeout(TIMEOUT) {
             Ok(line) => line,
             Err(std::sync::mpsc::RecvTimeoutError::Disconnected) => return None,
             Err(error) => panic!("no answer: {error}"),

@@ -267,7 +267,7 @@ fn a_prompt_is_answered_if_it_asks_about_the_past_or_has_a_known_error() {
     }
 }
 
-/// Whoever can write to a lake would speak to the agents of all who pull it.
+/// A writer of a lake could speak to the agents of everyone who pulls it.
 #[test]
 fn sessions_of_other_machines_are_quoted_only_if_the_user_names_them() {
     let tom = machine("lap-tom", "tom", "include = ['**']\ncontent = 'full'");

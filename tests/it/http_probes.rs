@@ -15,15 +15,15 @@ use crate::http::{Server, message};
 
 /// A request that is put together by hand. It begins as one that is answered with 200.
 #[derive(Clone)]
-struct Draft {
+struct RawRequest {
     line: String,
     headers: Vec<(&'static str, Vec<u8>)>,
     body: Vec<u8>,
     has_length: bool,
 }
 
-fn good() -> Draft {
-    let mut draft = Draft {
+fn good() -> RawRequest {
+    let mut request = RawRequest {
         line: "POST /mcp HTTP/1.1".to_owned(),
         headers: Vec::new(),
         body: message("tools/list", json!({})).into_bytes(),
@@ -37,12 +37,12 @@ fn good() -> Draft {
         ("MCP-Protocol-Version", "2026-07-28"),
         ("Mcp-Method", "tools/list"),
     ] {
-        draft = draft.and(name, value);
+        request = request.and(name, value);
     }
-    draft
+    request
 }
 
-impl Draft {
+impl RawRequest {
     fn line(mut self, line: &str) -> Self {
         line.clone_into(&mut self.line);
         self
@@ -118,9 +118,9 @@ fn body(answer: &str) -> Value {
 /// Requests by what is odd about them, the status that each must get, and the code of the error in
 /// the body where the refusal is ours.
 #[expect(clippy::too_many_lines, reason = "a list of requests")]
-fn probes() -> Vec<(&'static str, Draft, u16, Option<i64>)> {
+fn probes() -> Vec<(&'static str, RawRequest, u16, Option<i64>)> {
     let mut probes = Vec::new();
-    let mut add = |name, draft, status, code| probes.push((name, draft, status, code));
+    let mut add = |name, request, status, code| probes.push((name, request, status, code));
 
     add("nothing", good(), 200, None);
     add("host in capitals", good().set("Host", "LOCALHOST:80"), 200, None);
@@ -261,8 +261,8 @@ fn every_odd_request_gets_its_answer() {
     let probes = probes();
     assert!(probes.len() >= 58, "{}", probes.len());
     let mut wrong = Vec::new();
-    for (name, draft, want, code) in &probes {
-        let bytes = draft.bytes();
+    for (name, request, want, code) in &probes {
+        let bytes = request.bytes();
         let answer = exchange(address, &bytes);
         let error = body(&answer)["error"].clone();
         let is_right = status(&answer) == *want
@@ -367,9 +367,9 @@ fn a_token_that_is_given_twice_or_half_does_not_count() {
     let server = Server::start(&env, &[], &[("SESSIONS_HTTP_TOKEN", token)]);
     let address = SocketAddr::from(([127, 0, 0, 1], server.0.port));
     let right = format!("Bearer {token}");
-    let ask = |draft: Draft| status(&exchange(address, &draft.bytes()));
+    let ask = |request: RawRequest| status(&exchange(address, &request.bytes()));
     assert_eq!(ask(good().and("Authorization", &right)), 200);
-    for draft in [
+    for request in [
         good(),
         good().and("Authorization", &right).and("Authorization", &right),
         good().and("Authorization", "Bearer x").and("Authorization", &right),
@@ -379,6 +379,6 @@ fn a_token_that_is_given_twice_or_half_does_not_count() {
         good().line(&format!("POST /mcp?token={token} HTTP/1.1")),
         good().and("Cookie", &right),
     ] {
-        assert_eq!(ask(draft), 401);
+        assert_eq!(ask(request), 401);
     }
 }

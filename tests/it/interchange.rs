@@ -297,7 +297,7 @@ fn a_shared_trace_is_a_header_and_messages() {
     assert!(calls.len() > 5);
 }
 
-/// A trajectory is read whatever its file is called, and a damaged one as far as it goes.
+/// A trajectory is read whatever its file is called, and a damaged one up to its damage.
 #[test]
 fn trajectories_are_read_with_any_name_and_any_damage() {
     let env = TestEnv::new();

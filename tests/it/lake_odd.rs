@@ -1,5 +1,5 @@
 //! Objects of a lake that are not what they should be cost their session only, whatever they are, and the
-//! next pull takes it. Whoever writes to a lake while it is read disturbs nobody.
+//! next pull takes it. Writing to a lake while it is read disturbs no reader.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -14,7 +14,7 @@ use crate::env::{Random, TestEnv};
 use crate::lake::{ingest_log, machine, objects, pier_with, pull, push};
 use crate::rounds::rounds;
 
-/// Rounds of pushes beside a pull; each kills some.
+/// Rounds of pushes during a pull; each kills some.
 const ROUNDS: usize = 12;
 use crate::lake_compact::compact;
 
@@ -179,7 +179,7 @@ fn an_entry_of_a_listing_that_is_not_valid_costs_no_other_one() {
 
 /// Pushes that are killed and pushes that end, during pulls that all succeed.
 #[test]
-fn a_pull_beside_pushes_always_succeeds() {
+fn a_pull_during_pushes_always_succeeds() {
     let env = machine("pier", "mira", "include = ['**']");
     for id in ["a", "b", "c", "d"] {
         ingest_log(&env, id, "/code/harbor", &format!("Moor boat {id}."));

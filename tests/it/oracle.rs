@@ -1,4 +1,4 @@
-//! Search finds exactly what a plain look at every text finds.
+//! Search finds exactly what a plain scan of every text finds.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -44,7 +44,7 @@ fn rows(env: &TestEnv) -> Vec<Row> {
     rows
 }
 
-/// The definition of case-insensitive, written down once more.
+/// The definition of case-insensitive, written down a second time.
 fn fold(text: &str) -> String {
     let single = |chars: &mut dyn Iterator<Item = char>| {
         let chars: Vec<char> = chars.collect();
@@ -115,7 +115,7 @@ fn nfc(text: &str) -> String {
 }
 
 /// Draws `drawn` needles of 1 to 40 characters from the texts and makes `absent` that are hardly
-/// anywhere, and compares the search for each with a plain look at every text.
+/// anywhere, and compares the search for each with a plain scan of every text.
 fn check(env: &TestEnv, drawn: usize, absent: usize, seed: u64) {
     let rows = rows(env);
     let folded: Vec<String> = rows.iter().map(|row| fold(&row.text)).collect();
@@ -182,7 +182,7 @@ fn real_logs_equal_the_naive_scan() {
 }
 
 /// Makes queries of words that are frequent or not and of parts of them, with `OR`, exclusions and
-/// phrases, and compares what they find with a look at every text.
+/// phrases, and compares what they find with a scan of every text.
 fn check_combined(env: &TestEnv, queries: usize, seed: u64) {
     let rows = rows(env);
     let folded: Vec<String> = rows.iter().map(|row| fold(&row.text)).collect();
@@ -256,7 +256,7 @@ fn check_combined(env: &TestEnv, queries: usize, seed: u64) {
         assert_eq!(found_at_once(&snapshot, &query, 3).0, (want.len(), places), "{query}");
         without_text += usize::from(!want.is_empty() && work.pages * 2 < work.candidate_blocks);
     }
-    // Phrases, digits and runs of two letters need a look.
+    // Phrases, digits and runs of two letters need a scan.
     assert!(without_text * 6 > queries, "{without_text} of {queries} needed little text");
 }
 

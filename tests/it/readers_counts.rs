@@ -1,5 +1,5 @@
 //! What a reader of a server counts depends on the sessions that it may see only: the rows are those
-//! of a store that has read the logs of these alone, whoever else has the same events.
+//! of a store that has read the logs of these alone, no matter who else has the same events.
 
 use std::fs;
 use std::path::PathBuf;
@@ -315,7 +315,7 @@ fn every_tool_and_resource_has_a_session_that_another_project_counts() {
         assert!(!answer.contains(&original.id()), "{asked}: {answer}");
         answer.lacks("secret");
     }
-    // Whoever sees both projects has the copy as before.
+    // A reader of both projects has the copy as before.
     assert_eq!(stores.env.rows("SELECT count(*) FROM sessions WHERE replay_events > 0"), [[1]]);
 }
 

@@ -52,7 +52,7 @@ fn every_object_is_an_event_or_counted_and_a_second_run_reads_nothing() {
             unknown.push(path);
         }
     }
-    // What is not decoded is reported file by file, as empty, beside a log or of unknown format.
+    // What is not decoded is reported file by file, as empty, next to a log or of unknown format.
     let reported: u64 = ["files_unknown", "files_sidecar", "files_empty"]
         .iter()
         .filter_map(|kind| report[kind].as_u64())

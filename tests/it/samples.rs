@@ -118,8 +118,8 @@ fn sessions_are_those_of_the_manifest() {
         if file.confidence.is_some() {
             row.text(9, file.confidence.as_deref(), &file.path, &mut wrong);
         }
-        let thoughts_beside = file.provider.as_deref() == Some("gemini");
-        row.tokens(file.tokens.as_ref(), thoughts_beside, &file.path, &mut wrong);
+        let has_thoughts_apart = file.provider.as_deref() == Some("gemini");
+        row.tokens(file.tokens.as_ref(), has_thoughts_apart, &file.path, &mut wrong);
         if let Some(counts) = &file.counts {
             let Counts { messages, reasoning, tool_calls, tool_results, tool_errors } = counts;
             let wanted = [messages, reasoning, tool_calls, tool_results, tool_errors];
@@ -149,26 +149,26 @@ impl Row<'_> {
         }
     }
 
-    /// `thoughts_beside`: reasoning stands beside the output in the manifest.
+    /// `has_thoughts_apart`: reasoning is apart from the output in the manifest.
     fn tokens(
         &self,
         tokens: Option<&Tokens>,
-        thoughts_beside: bool,
+        has_thoughts_apart: bool,
         place: &str,
         wrong: &mut Vec<String>,
     ) {
         let Some(tokens) = tokens else { return };
         let cached = tokens.cached.unwrap_or(0);
-        let beside = tokens.reasoning.filter(|_| thoughts_beside).unwrap_or(0);
+        let reasoning = tokens.reasoning.filter(|_| has_thoughts_apart).unwrap_or(0);
         self.number(4, Some(tokens.input - cached), place, wrong);
-        self.number(5, Some(tokens.output + beside), place, wrong);
+        self.number(5, Some(tokens.output + reasoning), place, wrong);
         self.number(6, tokens.cache_read.or(tokens.cached), place, wrong);
         self.number(7, tokens.cache_write, place, wrong);
         self.number(8, tokens.reasoning, place, wrong);
     }
 }
 
-/// Somebody keeps a copy of an agent's folder: nothing in it counts once more, whether it came at
+/// The user keeps a copy of an agent's folder: nothing in it counts again, whether it came at
 /// once or later, and every log can be read in either place.
 #[test]
 fn copies_of_all_samples_count_once() {

@@ -47,7 +47,7 @@ pub(crate) fn content(env: &TestEnv) -> Value {
     json!([env.rows(events), sessions])
 }
 
-/// A record of Codex, so many seconds into its log.
+/// A record of Codex, the given seconds into its log.
 fn codex_record(second: usize, kind: &str, payload: &Value) -> String {
     let timestamp = format!("2026-10-01T10:{:02}:{:02}.000Z", second / 60, second % 60);
     format!("{}\n", json!({ "timestamp": timestamp, "type": kind, "payload": payload }))

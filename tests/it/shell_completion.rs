@@ -10,7 +10,7 @@ use crate::shell_terminal::{PROMPT, ends_with_prompt, start_shell};
 use crate::terminal::{CONTROL_C, ENTER, TAB, TestTerminal};
 
 /// The longest wait for a command.
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Control-U, which clears the line.
 const CLEAR_LINE: &str = "\u{15}";
@@ -75,7 +75,7 @@ fn wait_for_arguments(env: &TestEnv, terminal: &TestTerminal) -> Vec<String> {
     let began = Instant::now();
     let path = env.path("noted");
     while !path.exists() {
-        assert!(began.elapsed() < PATIENCE, "nothing ran:\n{}", terminal.screen());
+        assert!(began.elapsed() < TIMEOUT, "nothing ran:\n{}", terminal.screen());
         std::thread::sleep(Duration::from_millis(5));
     }
     let noted = env.read(&path);

@@ -134,8 +134,8 @@ fn events(sweep: &mut Sweep, sessions: &[String]) {
     let heads = sessions.iter().flat_map(|id| (0..5).map(move |index| format!("{id}:{index}")));
     let unknown =
         |text: &str| -> Vec<String> { (0..49).map(|number| format!("{text}{number}:1")).collect() };
-    let beside = |text: &str| [unknown(text), longest[..1].to_vec()].concat();
-    let mut first = beside(&"a".repeat(90));
+    let with_longest = |text: &str| [unknown(text), longest[..1].to_vec()].concat();
+    let mut first = with_longest(&"a".repeat(90));
     first.rotate_right(1);
     for ids in [
         longest.clone(),
@@ -143,7 +143,7 @@ fn events(sweep: &mut Sweep, sessions: &[String]) {
         heads.take(50).collect(),
         vec![longest[0].clone(); 50],
         unknown(&"x".repeat(10_000)),
-        beside(&"x".repeat(10_000)),
+        with_longest(&"x".repeat(10_000)),
         first,
     ] {
         for fields in [json!(["text"]), json!(["tool", "usage", "context", "source"])] {

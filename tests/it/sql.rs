@@ -124,7 +124,7 @@ fn calls_have_their_results_and_subagents_their_calls() {
 
 /// Logs of all agents of a Claude session name the session as their parent, and one may have started
 /// another.
-/// Some models count their calls anew in every turn; some logs repeat a result, or have it before
+/// Some models restart the numbers of their calls in every turn; some logs repeat a result, or have it before
 /// its call.
 #[test]
 fn calls_of_one_id_have_results_of_their_own() {

@@ -1,4 +1,4 @@
-//! What the server has beside tools that search: resources, prompts, completion, the manual, the
+//! What the server has besides tools that search: resources, prompts, completion, the manual, the
 //! dashdash blocks, the description of the tools.
 
 use schemas::tool::{CONTRACT_VERSION, TOOLS, namespace};

@@ -14,7 +14,7 @@ use pty_process::blocking::{Command, Pty, open};
 use crate::env::TestEnv;
 
 /// The longest wait for something on the screen.
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Keys by their names.
 pub(crate) const ENTER: &str = "\r";
@@ -128,7 +128,7 @@ impl TestTerminal {
     pub(crate) fn wait_until(&mut self, what: &str, is_wanted: impl Fn(&str) -> bool) {
         let began = Instant::now();
         while !is_wanted(&self.screen()) {
-            assert!(began.elapsed() < PATIENCE, "no '{what}' on the screen:\n{}", self.screen());
+            assert!(began.elapsed() < TIMEOUT, "no '{what}' on the screen:\n{}", self.screen());
             std::thread::sleep(Duration::from_millis(5));
         }
     }
@@ -160,7 +160,7 @@ impl TestTerminal {
                 std::thread::sleep(Duration::from_millis(50));
                 return status.code().unwrap_or(-1);
             }
-            assert!(began.elapsed() < PATIENCE, "it does not end:\n{}", self.screen());
+            assert!(began.elapsed() < TIMEOUT, "it does not end:\n{}", self.screen());
             std::thread::sleep(Duration::from_millis(5));
         }
     }
@@ -226,7 +226,7 @@ pub(crate) fn ends_with_its_terminal(env: &TestEnv, size: (u16, u16), text: &str
     drop(pty);
 
     let began = Instant::now();
-    while began.elapsed() < PATIENCE {
+    while began.elapsed() < TIMEOUT {
         if child.try_wait().expect("waits").is_some() {
             return true;
         }

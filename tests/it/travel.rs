@@ -259,7 +259,7 @@ fn there_and_back(sample: &Sample) {
     sync(&a, &lake);
     check(&so_far, "is known to be elsewhere");
 
-    // And once more there and back.
+    // And there and back again.
     a.append(&own, &third);
     sync(&a, &lake);
     let whole = format!("{so_far}{third}");
@@ -940,7 +940,7 @@ fn without_labels(env: &TestEnv, run: impl FnOnce()) {
     }
 }
 
-/// What counts in a store as it is, without a look at the logs.
+/// What counts in a store as it is, without reading the logs.
 pub(crate) fn totals_now(env: &TestEnv) -> Value {
     env.json(["stats", "--no-refresh"])["data"]["total"].clone()
 }

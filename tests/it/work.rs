@@ -1,4 +1,4 @@
-//! What searches and refreshes look at, counted; and that compaction changes nothing but that.
+//! What searches and refreshes examine, counted; and that compaction changes nothing but that.
 
 use std::collections::BTreeSet;
 use std::fs::OpenOptions;

@@ -39,7 +39,7 @@ impl HomePaths {
         Regex::new(&patterns.join("|")).ok().map(Self)
     }
 
-    /// Returns a text with `~` in the place of every home folder.
+    /// Returns a text with `~` instead of every home folder.
     pub fn replace<'t>(&self, text: &'t str) -> Cow<'t, str> {
         self.0.replace_all(text, HOME)
     }

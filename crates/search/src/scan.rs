@@ -404,15 +404,15 @@ pub(super) fn read_page<'r>(
 const RESULT_PAGES_PER_TASK: usize = 4;
 
 /// Reads the texts of rows, which are given by their segment and their position in it. Returns for each
-/// its position in `rows` and what `look` makes of its text, in no particular order. Pages are read in
+/// its position in `rows` and what `read` makes of its text, in no particular order. Pages are read in
 /// parallel, each one once.
 ///
 /// # Errors
-/// Returns an error if the store cannot be read, and those of `look`.
+/// Returns an error if the store cannot be read, and those of `read`.
 pub fn read_row_texts<T: Send>(
     snapshot: &Snapshot,
     rows: &[(usize, usize)],
-    look: impl Fn(usize, &str) -> Result<T, StoreError> + Sync,
+    read: impl Fn(usize, &str) -> Result<T, StoreError> + Sync,
 ) -> Result<Vec<(usize, T)>, StoreError> {
     let mut by_page: HashMap<(usize, usize), Vec<usize>> = HashMap::new();
     for (position, (segment, row)) in rows.iter().enumerate() {
@@ -432,7 +432,7 @@ pub fn read_row_texts<T: Send>(
             for position in positions {
                 let (_, row) = rows[*position];
                 let text = String::from_utf8_lossy(texts.get(row - page.start));
-                seen.push((*position, look(*position, &text)?));
+                seen.push((*position, read(*position, &text)?));
             }
         }
         Ok::<_, StoreError>(seen)

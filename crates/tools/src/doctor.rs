@@ -78,7 +78,7 @@ pub struct ProviderHealth {
     /// The number of all sessions whose log is archived.
     #[serde(skip_serializing_if = "schemas::is_default")]
     pub archived: usize,
-    /// When the agent deletes its logs. `None` if it keeps them, as far as it is known.
+    /// When the agent deletes its logs. `None` if no deletion is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retention: Option<Retention>,
 }

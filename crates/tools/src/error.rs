@@ -68,7 +68,7 @@ pub fn store_error(error: StoreError) -> ToolError {
                 UserFile::Labels => "there are no labels",
                 UserFile::Forgotten => "forgotten logs that still exist are read again",
                 UserFile::Scrubbed => {
-                    "logs whose secrets were replaced may count once more as what they were before"
+                    "logs whose secrets were replaced may be counted a second time under their former content"
                 }
                 UserFile::Reduced => {
                     "logs that are read again bring back texts that the retention dropped, until the next `sessions compact`"

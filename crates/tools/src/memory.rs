@@ -43,7 +43,7 @@ pub(super) enum MemoryRequest {
     Analysis(AnalyzeArgs),
     Matches(SearchArgs),
     Question(FindArgs),
-    /// An error as a terminal shows it: a question, if no failure has it.
+    /// An error as the terminal printed it: a question, if no failure has it.
     Error(AnalyzeArgs, FindArgs),
 }
 
@@ -142,7 +142,7 @@ fn named_session(query: &str) -> Option<String> {
 enum QueryForm {
     /// It has a qualifier or a regex, which may be wrong.
     Exact,
-    /// It names an error, as a terminal shows it.
+    /// It names an error, as the terminal printed it.
     Error,
     /// It requires a phrase in quotes.
     Phrase,

@@ -9,8 +9,8 @@ use crate::provider::shared::document::first_elements;
 use crate::source::candidate::{Container, LogCandidate};
 use crate::source::line_source::LineSource;
 use crate::source::lines::{LogLine, LogLines, MAX_LINE_BYTES, SMALL_CHUNK_BYTES, fitting_chunk};
+use crate::text::damaged_json::{members, split_field};
 use crate::text::json::legible_json;
-use crate::text::mend::{members, split_field};
 
 /// Maximum number of objects examined. Objects that name a session are at the top, and the first
 /// response of the model is mostly among these.

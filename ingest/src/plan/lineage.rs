@@ -29,10 +29,10 @@ type SessionsByFirstRecord<'w> = HashMap<RecordKey, Vec<&'w str>>;
 const MAX_FORK_STEPS: usize = 64;
 
 /// Finds parents and ancestors among the sessions known and planned. Ancestors settled when a log
-/// was read before stay settled, unless `news` concern it: a log that came later does not make it a
+/// was read before stay settled, unless `new_logs` concern it: a log that came later does not make it a
 /// copy.
-pub(crate) fn link_logs(logs: &mut [PlannedLog], known: &Known, news: &NewLogs) {
-    let links = find_links(logs, known, news);
+pub(crate) fn link_logs(logs: &mut [PlannedLog], known: &Known, new_logs: &NewLogs) {
+    let links = find_links(logs, known, new_logs);
     for (log, links) in logs.iter_mut().zip(links) {
         log.parent_session_id = links.parent_session_id;
         log.ancestors = links.ancestors;
@@ -59,8 +59,8 @@ struct Links {
 }
 
 /// Finds how each log in `logs` relates to the others.
-fn find_links(logs: &[PlannedLog], known: &Known, news: &NewLogs) -> Vec<Links> {
-    let groups = SessionGroups::new(logs, known, news);
+fn find_links(logs: &[PlannedLog], known: &Known, new_logs: &NewLogs) -> Vec<Links> {
+    let groups = SessionGroups::new(logs, known, new_logs);
     let versions = earlier_versions(known);
     // Only needed for forks that name no parent.
     let planned = LazyCell::new(|| planned_sessions(logs));
@@ -82,7 +82,7 @@ fn find_links(logs: &[PlannedLog], known: &Known, news: &NewLogs) -> Vec<Links> 
 
         let mut ancestors = match &log.source {
             Some(row) if log.is_earlier_version() => recorded_ancestors(row),
-            Some(row) if is_settled(log, news) => recorded_ancestors(row),
+            Some(row) if is_settled(log, new_logs) => recorded_ancestors(row),
             Some(_) | None => groups.ancestors_of(log),
         };
         // Copies stay copies: the log is gone and cannot be read again.
@@ -164,12 +164,12 @@ fn add_earlier_versions<'k>(
 }
 
 /// Returns whether the ancestors of a log stay those that it had when it was read before.
-fn is_settled(log: &PlannedLog, news: &NewLogs) -> bool {
+fn is_settled(log: &PlannedLog, new_logs: &NewLogs) -> bool {
     if !matches!(log.change, LogChange::Grown | LogChange::Same | LogChange::Gone) {
         return false;
     }
     let (Some(row), Some(session)) = (&log.source, &log.session) else { return false };
-    !news.is_relative(row, session)
+    !new_logs.is_relative(row, session)
 }
 
 /// Returns whether the store has `id` as a session whose parent is `parent`.
@@ -192,10 +192,10 @@ struct SessionGroups<'w> {
 }
 
 impl<'w> SessionGroups<'w> {
-    fn new(logs: &'w [PlannedLog], known: &'w Known, news: &NewLogs) -> Self {
+    fn new(logs: &'w [PlannedLog], known: &'w Known, new_logs: &NewLogs) -> Self {
         let by_native = group_by_native_id(logs, known);
         let keys = join_record_keys(logs, known);
-        let by_record = group_by_first_record(logs, known, news, &keys);
+        let by_record = group_by_first_record(logs, known, new_logs, &keys);
         let imported = group_imported(known, &keys);
         let originals = originals_of_forks(logs, &by_native);
         let natives = collect_natives(logs, known);
@@ -376,7 +376,7 @@ fn group_imported<'w>(known: &'w Known, keys: &RecordKeys) -> SessionsByFirstRec
 fn group_by_first_record<'w>(
     logs: &'w [PlannedLog],
     known: &'w Known,
-    news: &NewLogs,
+    new_logs: &NewLogs,
     keys: &RecordKeys,
 ) -> SessionsByFirstRecord<'w> {
     let mut keyed_logs: Vec<(RecordKey, &PlannedLog)> = Vec::with_capacity(logs.len());
@@ -393,7 +393,8 @@ fn group_by_first_record<'w>(
         let (key, _) = same[0];
         let of_known = known_logs.remove(&key).unwrap_or_default();
         // Most logs are alone in their group.
-        if same.len() + of_known.len() < 2 || same.iter().all(|(_, log)| is_settled(log, news)) {
+        if same.len() + of_known.len() < 2 || same.iter().all(|(_, log)| is_settled(log, new_logs))
+        {
             continue;
         }
         let mut group = Vec::with_capacity(same.len() + of_known.len());

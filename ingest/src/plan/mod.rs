@@ -121,12 +121,12 @@ pub fn plan(found: Discovery, known: &Known, redactor: Option<&Redactor>) -> Pla
     let remaining_known = remaining.as_ref().unwrap_or(known);
     plan.plan_new_files(unseen, rules, remaining_known, &mut logs);
     if !logs.is_empty() {
-        let mut news = NewLogs::default();
+        let mut new_logs = NewLogs::default();
         if !remaining_known.sources.is_empty() {
-            news = NewLogs::from_logs(&logs);
-            plan.plan_relatives(&news, rules, remaining_known, &mut logs);
+            new_logs = NewLogs::from_logs(&logs);
+            plan.plan_relatives(&new_logs, rules, remaining_known, &mut logs);
         }
-        link_logs(&mut logs, remaining_known, &news);
+        link_logs(&mut logs, remaining_known, &new_logs);
         schedule_rereads(&mut logs);
     }
 
@@ -254,12 +254,12 @@ impl Plan {
     /// Adds known logs that new logs affect, besides those already planned, in their present state.
     fn plan_relatives(
         &mut self,
-        news: &NewLogs,
+        new_logs: &NewLogs,
         rules: RulesInForce<'_>,
         known: &Known,
         logs: &mut Vec<PlannedLog>,
     ) {
-        for row in news.related_logs(logs, known) {
+        for row in new_logs.related_logs(logs, known) {
             let is_earlier_version =
                 known.session_of(row).is_some_and(|session| session.is_earlier_version());
             if is_earlier_version || !self.plan_present_relative(row, rules, known, logs) {

@@ -30,7 +30,7 @@ pub struct LogRetention {
     pub file: PathBuf,
 }
 
-/// Returns when an agent deletes its logs; `None` if it keeps them, as far as it is known.
+/// Returns when an agent deletes its logs; `None` if no deletion is known.
 pub fn log_retention(provider: Provider, places: &AgentFolders<'_>) -> Option<LogRetention> {
     if provider == Provider::Claude {
         let folders = log_folders(provider, places);

@@ -114,7 +114,7 @@ struct NamedValue<'a> {
 }
 
 impl NamedValue<'_> {
-    /// Returns whether the value is a secret, judged by its look, its name and its place.
+    /// Returns whether the value is a secret, judged by its shape, its name and its place.
     fn is_secret(&self, scan: &SecretScan<'_>) -> bool {
         let text = scan.slice(self.value.start, self.value.end);
         if self.is_plain(scan, text)

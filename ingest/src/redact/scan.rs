@@ -71,7 +71,7 @@ pub(super) struct SecretScan<'a> {
     /// Position up to which the last private key was followed.
     pub(super) key_end: usize,
     /// Position up to which web keys were examined. A web key whose type is before this position
-    /// needs no further look.
+    /// needs no further check.
     pub(super) web_key_end: usize,
     /// End of the last words that were examined as a seed phrase.
     pub(super) phrase_end: usize,
@@ -398,7 +398,7 @@ pub(super) fn placeholders(text: &str) -> impl Iterator<Item = (Range<usize>, &s
     })
 }
 
-/// Returns a text with placeholders in the place of these ranges, which are in order. Each has the
+/// Returns a text with placeholders instead of these ranges, which are in order. Each has the
 /// kind of its secret.
 pub(super) fn replace_ranges<'k>(
     text: &str,

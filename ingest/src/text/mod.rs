@@ -1,7 +1,7 @@
 //! Text and JSON as logs contain them: cleaned, parsed without loss, and rendered for readers.
 
+pub(crate) mod damaged_json;
 pub mod json;
-pub(crate) mod mend;
 pub mod names;
 pub(crate) mod render;
 mod repair;

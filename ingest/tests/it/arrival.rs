@@ -283,7 +283,7 @@ fn a_session_that_a_fork_holds_whole_is_the_original_whenever_its_file_changed()
     }
 }
 
-/// A log of Codex with so many prompts.
+/// A log of Codex with this number of prompts.
 pub(crate) fn codex(records: usize) -> String {
     codex_of(0..records)
 }
@@ -402,7 +402,7 @@ fn copies_of_a_log_of_cursor_under_other_names_are_copies() {
     assert_eq!((counted, sessions.len()), (2, 4));
 }
 
-/// Records of Codex are found in the order of the original, which was read anew in the same run.
+/// Records of Codex are found in the order of the original, which was re-read in the same run.
 #[test]
 fn a_codex_fork_follows_an_original_that_was_written_anew() {
     let line = |n: usize, payload: String| {
@@ -528,7 +528,7 @@ fn a_log_of_the_same_id_with_other_words_is_not_the_one_that_is_gone() {
 
 /// Kimi writes two logs of a session, of which one tells more.
 #[test]
-fn a_log_that_tells_more_takes_the_place_of_the_one_beside_it() {
+fn a_log_with_more_data_replaces_the_one_next_to_it() {
     let folder = samples().join(
         "kimi/sessions/278a9d733829b651e35513e5e2a98521/b92f5e7c-f6c8-493b-929e-d28196c194bf",
     );

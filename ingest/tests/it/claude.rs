@@ -152,7 +152,7 @@ fn a_queued_prompt_is_one_whatever_was_removed_before_it() {
     write(&path, &log, 1);
     memory.ingest(dir.path());
     assert_eq!(memory.session("a").turns, 2);
-    // The same words once more are another prompt.
+    // The same words again are another prompt.
     log += &user("a", 3, "fix it");
     log += &(queued("fix it") + &operation("dequeue", "") + &user("a", 4, "fix it"));
     write(&path, &log, 2);
@@ -253,7 +253,7 @@ fn the_model_of_a_subagent_is_not_that_of_the_session() {
     assert_eq!(models, [None, large, small, large, large]);
 }
 
-/// A result of a call, with what the client notes beside it.
+/// A result of a call, with what the client notes next to it.
 fn result(n: u32, call: &str, text: &str, twin: &str) -> String {
     format!(
         r#"{{"type":"user","uuid":"{}","sessionId":"a","timestamp":"2026-10-01T10:03:{n:02}.000Z","toolUseResult":{twin},"message":{{"role":"user","content":[{{"type":"tool_result","tool_use_id":"{call}","content":"{text}"}}]}}}}"#,

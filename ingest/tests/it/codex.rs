@@ -66,7 +66,7 @@ fn a_prompt_counts_once_in_whatever_forms_it_stands() {
         &[1, 2, 0],
     ];
     for order in orders {
-        // The second time it is said anew.
+        // The second time it is said again.
         let turn = |n: usize| {
             let begun = ("event_msg", format!(r#"{{"type":"task_started","turn_id":"t{n}"}}"#));
             let forms = forms("go on", n);

@@ -6,7 +6,7 @@ use crate::traps::write;
 const PARENT: &str = "a1f0e51c-2b7d-4c0e-9a35-d1e84b7092fa";
 const CHILD: &str = "b2f0e51c-2b7d-4c0e-9a35-d1e84b7092fb";
 
-/// A line of a rollout, so many seconds into it.
+/// A line of a rollout, the given seconds into it.
 fn line(at: usize, kind: &str, payload: &str) -> String {
     let (hour, minute, second) = (10 + at / 3600, at / 60 % 60, at % 60);
     format!(

@@ -79,7 +79,7 @@ fn companions_of(log: &str) -> Vec<String> {
     let (folder, name) = log.rsplit_once('/').expect("a folder");
     let stem = name.strip_suffix(".jsonl").unwrap_or(name);
     let session = log.split_once("/agents/").map_or(folder, |(session, _)| session);
-    let beside = [
+    let companions = [
         format!("{folder}/{stem}.settings.json"),
         format!("{folder}/{stem}.json"),
         format!("{folder}/{}", name.replace(".messages.json", ".json")),
@@ -94,7 +94,7 @@ fn companions_of(log: &str) -> Vec<String> {
             && path.split('/').next() == log.split('/').next()
             && samples().join(path).is_file()
     };
-    beside.into_iter().filter(is_companion).collect()
+    companions.into_iter().filter(is_companion).collect()
 }
 
 /// The token counts of Grok's turns, two of them by model.

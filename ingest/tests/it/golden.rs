@@ -1,5 +1,5 @@
 //! Every sample decodes to the events in `tests/golden/`. With `UPDATE_GOLDEN=1` the files are
-//! written anew; read the difference before committing it.
+//! rewritten; read the difference before committing it.
 
 use std::fmt::Write as _;
 use std::path::Path;

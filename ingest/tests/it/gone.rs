@@ -168,7 +168,7 @@ proptest! {
                     fs::rename(copies.path(name), copies.path(names[to])).expect("moves");
                     sizes[to] = sizes[which];
                 }
-                // What belongs to it is read as well, as far as it goes.
+                // What belongs to it is read as well, up to its end.
                 4 if there => {
                     copies.ingest(&[name]);
                     let counted = copies.counted() as usize;
@@ -236,7 +236,7 @@ fn a_log_that_moved_while_another_took_its_place_goes_on() {
         copies.write("b", 12);
         copies.ingest(&[]);
         assert_eq!(copies.counted(), 13);
-        // And once more, as a log that is rotated.
+        // And again, as a log that is rotated.
         fs::rename(copies.path("b"), copies.path("c")).expect("moves");
         write(&copies.path("b"), &record(&session(2), 100, ""), 8);
         copies.ingest(&[]);
@@ -277,7 +277,7 @@ fn a_log_that_is_emptied_or_overwritten_is_kept_and_goes_on_when_it_comes_back()
             copies.write("log", 12);
             copies.ingest(&[]);
             assert_eq!((copies.counted(), copies.memory.sessions().len()), (12, 1));
-            // Written anew with other words, it is the same log still. Without ids, it has lost all
+            // Rewritten with other words, it is the same log still. Without ids, it has lost all
             // that it said before.
             write(&copies.path("log"), rest, 60);
             copies.ingest(&[]);

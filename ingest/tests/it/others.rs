@@ -1,4 +1,4 @@
-//! Traps of the logs of other agents, and of what lies beside logs.
+//! Traps of the logs of other agents, and of the files next to logs.
 
 use schemas::EventType;
 use std::fs;

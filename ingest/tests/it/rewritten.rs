@@ -1,4 +1,4 @@
-//! Documents that their agents write anew, with messages taken out: what was read of them stays where
+//! Documents that their agents rewrite, with messages taken out: what was read of them stays where
 //! it stood, as an abandoned branch, and counts.
 
 use std::fs;

@@ -312,7 +312,7 @@ fn what_a_person_took_back_in_opencode_is_an_abandoned_branch() {
     assert_eq!(said(r#","revert":{"messageID":"msg_x"}"#), "abc");
 }
 
-/// The events, problems and sessions of a log that is read in pieces of so many bytes.
+/// The events, problems and sessions of a log that is read in pieces of the given number of bytes.
 fn read_in_pieces(log: &str, piece: usize) -> Memory {
     let dir = tempfile::tempdir().expect("tempdir");
     let memory = Memory::default();

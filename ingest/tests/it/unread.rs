@@ -179,7 +179,7 @@ fn sessions_of_a_database_that_cannot_be_read_are_not_gone() {
 }
 
 #[test]
-fn changes_that_wait_beside_a_database_without_their_index_are_read() {
+fn changes_next_to_a_database_without_their_index_are_read() {
     let dir = tempfile::tempdir().expect("tempdir");
     let source = dir.path().join("opencode.db");
     let connection = opencode_database(&source);

@@ -510,7 +510,7 @@ fn requests_of_qwens_client_are_counted_from_its_telemetry() {
         4,
         r#""type":"assistant","model":"qwen3-main","message":{"role":"model","parts":[{"text":"done"}]},"usageMetadata":{"promptTokenCount":9,"candidatesTokenCount":2,"totalTokenCount":11}"#,
     );
-    // The client names the session before the model answers, and once more at the end.
+    // The client names the session before the model answers, and again at the end.
     let log = prompt + &telemetry(2, "title", 5) + &telemetry(3, "main", 9) + &answer;
     let memory = ingest_claude(&[("q", log.clone())]);
     let counted: Vec<_> = usage_rows(&memory)

@@ -34,12 +34,12 @@ struct Rows {
     batches: BTreeMap<String, Vec<RecordBatch>>,
     sessions: BTreeMap<String, SessionRow>,
     sources: BTreeMap<String, SourceRow>,
-    /// Those of logs that are read anew, as they were before.
+    /// Those of logs that are re-read, as they were before.
     before: BTreeMap<String, Vec<RecordBatch>>,
 }
 
 impl Memory {
-    /// Supersedes all events: every log is read anew.
+    /// Supersedes all events: every log is re-read.
     pub fn read_anew(&self) {
         let mut rows = self.0.lock().expect("lock");
         rows.before = std::mem::take(&mut rows.batches);
@@ -157,7 +157,7 @@ impl Sink for &Memory {
     }
 }
 
-/// What is true of the events of any session whose content has so many bytes.
+/// What is true of the events of any session whose content has this number of bytes.
 pub fn check_events(session: &SessionRow, events: &RecordBatch, length: u64) {
     let column = |name: &str| events.column_by_name(name).expect("a column");
     let (index, turn) = (column("event_index"), column("turn_index"));

@@ -144,7 +144,7 @@ fn change_fields(fields: &mut Map<String, Value>, dice: &mut Dice) {
     }
 }
 
-/// A text as libFuzzer changes it; now and then it begins anew with an empty one.
+/// A text as libFuzzer changes it; now and then it starts over with an empty one.
 fn piece_mutated(text: &str, dice: &mut Dice) -> String {
     // An empty text becomes a word of the dictionary.
     let text = if dice.roll(3) == 0 { "" } else { text };

@@ -1,5 +1,5 @@
 //! Containers: any file under any name is looked at, and read if it is a log, without a panic; a
-//! second look finds nothing new.
+//! second scan finds nothing new.
 //!
 //! Input: the kind of file, three places to damage with what stands there then, the content.
 #![no_main]
@@ -60,15 +60,15 @@ fuzz_target!(|input: &[u8]| {
     std::fs::create_dir_all(path.with_file_name("")).expect("creates");
     std::fs::write(&path, bytes).expect("writes");
     let memory = Memory::default();
-    let look = || {
+    let rescan = || {
         let found = discover(std::slice::from_ref(&FOLDER));
         memory.run(plan(found, &memory.known(), Some(&REDACTOR)))
     };
-    let first = look();
+    let first = rescan();
     for (session, events) in memory.sessions() {
         check_events(&session, &events, u64::MAX >> 1);
     }
-    let again = look();
+    let again = rescan();
     assert_eq!(again.events, 0, "{first:?} {again:?}");
     std::fs::remove_file(&path).expect("removes");
 });

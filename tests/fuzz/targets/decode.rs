@@ -1,5 +1,5 @@
 //! Decoders: whatever stands in a log, nothing panics, events lie within it, and the same events
-//! come out when it is read in three pieces; a document that is written anew loses none. `FUZZ_PROVIDER=claude` keeps to one decoder.
+//! come out when it is read in three pieces; a rewritten document loses none. `FUZZ_PROVIDER=claude` keeps to one decoder.
 //!
 //! Input: the provider (ignored when one is named), two cuts of two bytes each, the log.
 #![no_main]

@@ -233,7 +233,7 @@ fn every_file_of_tests_is_in_its_binary() {
     }
 }
 
-/// The code of a module that has parts lies beside them, in `mod.rs`.
+/// The code of a module that has parts is next to them, in `mod.rs`.
 #[test]
 fn modules_with_parts_are_folders() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));

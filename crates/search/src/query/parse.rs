@@ -368,7 +368,7 @@ mod tests {
     }
 
     #[test]
-    fn operators_bind_what_is_beside_them() {
+    fn operators_bind_what_is_next_to_them() {
         let query = parse("NOT is:error NOT tool:Bash cargo").expect("parses");
         assert_eq!((query.errors, query.filters[0].is_excluded), (Some(false), true));
         assert_eq!(query.to_parsed_query().all_of, own(&["cargo"]));

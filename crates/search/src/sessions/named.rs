@@ -1,4 +1,4 @@
-//! Finds what a question names beside words: sessions by their ids, agents, and projects.
+//! Finds what a question names besides words: sessions by their ids, agents, and projects.
 
 use std::ops::Range;
 use std::sync::LazyLock;

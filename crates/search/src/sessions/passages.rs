@@ -47,17 +47,17 @@ const LEAD_SHARE: usize = 3;
 /// Longest part of a word in bytes that a passage leaves out to end with a whole word.
 const MAX_CUT_WORD: usize = 20;
 
-/// Returns for each event its position in `events` and what `look` makes of its text, in no particular
+/// Returns for each event its position in `events` and what `read` makes of its text, in no particular
 /// order.
 pub(crate) fn read_texts<T: Send>(
     snapshot: &Snapshot,
     events: &[ScoredEvent],
-    look: impl Fn(&ScoredEvent, &str) -> T + Sync,
+    read: impl Fn(&ScoredEvent, &str) -> T + Sync,
 ) -> Result<Vec<(usize, T)>, StoreError> {
     let rows: Vec<(usize, usize)> =
         events.iter().map(|event| (event.segment(), event.row())).collect();
     read_row_texts(snapshot, &rows, |position, text| {
-        Ok(look(&events[position], &text[..text.floor_char_boundary(MAX_TEXT_BYTES)]))
+        Ok(read(&events[position], &text[..text.floor_char_boundary(MAX_TEXT_BYTES)]))
     })
 }
 

@@ -29,13 +29,13 @@ pub(super) struct RankedSession {
     /// Number of events that have words.
     pub(super) matched: usize,
     pub(super) has_title_word: bool,
-    /// What of it the question names, beside words.
+    /// The parts of it that the question names, besides words.
     pub(super) named: NamedParts,
     /// Its best events, once they are needed; see [`Self::find_events`].
     pub(super) events: Vec<ScoredEvent>,
 }
 
-/// What of a session a question names, beside words.
+/// The parts of a session that a question names, besides words.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct NamedParts {
     pub id: bool,

@@ -122,7 +122,7 @@ pub struct FoundSession {
     pub lacks: Vec<String>,
     /// True if the title has a word of the question in full.
     pub has_title_word: bool,
-    /// What of it the question names, beside words.
+    /// The parts of it that the question names, besides words.
     pub named: NamedParts,
     /// Events that have words of the question.
     pub matched_events: usize,

@@ -1,7 +1,7 @@
--- A call names whom it started by the agent's name or by the session's own id. It stands in the
--- parent, or in a sibling where all of a family name the same parent. Whoever asks after a subagent
--- again and again names it in every result: the first one started it. What a subagent says inside
--- its parent's log names it too, and so do notices of what it does, which the result goes before.
+-- A call names the session that it started by the agent's name or by the session's own id. The call
+-- is in the parent, or in a sibling if all of a family name the same parent. If an agent polls a
+-- subagent, every result names it: the first one started it. What a subagent says inside its parent's
+-- log names it too, and so do notices of what it does, which the result goes before.
 WITH spawns AS (
     SELECT *, session_id AS family FROM events WHERE spawned_agent_id IS NOT NULL
     UNION ALL

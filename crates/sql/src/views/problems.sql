@@ -1,4 +1,4 @@
--- What was found before a log was read anew is of the log as it was. A database holds many sessions.
+-- Problems found before a log was re-read describe the log as it was. A database holds many sessions.
 SELECT p.path, p.line, p.byte, p.kind, p.message, s.session_id
 FROM _problems p
 LEFT JOIN (

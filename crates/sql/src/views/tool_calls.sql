@@ -1,4 +1,4 @@
--- A result belongs to the last call of its id before it, because some models count their calls anew.
+-- A result belongs to the last call of its id before it, because some models restart the numbers of their calls.
 -- The first result of a call is its result, because some logs repeat them. Calls and results are paired
 -- by ids alone: a window over their texts would take the memory of all texts.
 WITH numbered AS (

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! manifest(id 0, json)       the list of segments; see `manifest.rs`
-//! briefs(segment)            the summaries of the sessions of a segment, in the order of their ids
+//! summaries(segment)         the summaries of the sessions of a segment, in the order of their ids
 //! session_rows(segment, at)  the row of each of these sessions
 //! sources(segment)           the rows of the logs of a segment, in the order of their paths
 //! states(segment, at)        the decoder state of a log that has one
@@ -168,7 +168,7 @@ fn fill(
 
 /// Returns the numbers of the segments that have records.
 fn segment_numbers(connection: &Connection) -> rusqlite::Result<BTreeSet<i64>> {
-    let mut query = connection.prepare("SELECT id FROM briefs")?;
+    let mut query = connection.prepare("SELECT id FROM summaries")?;
     let ids = query.query_map([], |row| row.get::<_, i64>(0))?;
     ids.map(|id| id.map(|id| id / MAX_SEGMENT_ROWS)).collect()
 }
@@ -204,7 +204,7 @@ mod tests {
     /// The rows of a segment with two sessions and the state of a log, which have this word.
     fn rows(word: &str) -> SegmentRecords {
         SegmentRecords {
-            summaries: format!("briefs {word}").into_bytes(),
+            summaries: format!("summaries {word}").into_bytes(),
             session_rows: (0..2).map(|at| format!("row {at} {word}").into_bytes()).collect(),
             sources: Vec::new(),
             states: [(3, word.repeat(3000).into_bytes())].into(),
@@ -241,7 +241,7 @@ mod tests {
 
         writer.commit("manifest 2", &[], &|number| number == 1).expect("commits");
         assert!(reader.read(RecordKind::Summaries, 2, 0).is_err());
-        assert_eq!(reader.read(RecordKind::Summaries, 1, 0).expect("reads"), b"briefs kept");
+        assert_eq!(reader.read(RecordKind::Summaries, 1, 0).expect("reads"), b"summaries kept");
         writer.erase_deleted().expect("erases");
         for name in [CATALOG_FILE, CATALOG_SIDE_FILES[0]] {
             let bytes = fs::read(dir.path().join(name)).expect("reads");

@@ -21,7 +21,7 @@ impl RecordKind {
     pub(super) fn table(self) -> &'static str {
         match self {
             // The name that stores have.
-            Self::Summaries => "briefs",
+            Self::Summaries => "summaries",
             Self::SessionRow => "session_rows",
             Self::Sources => "sources",
             Self::State => "states",

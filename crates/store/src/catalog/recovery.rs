@@ -106,7 +106,7 @@ mod tests {
     #[test]
     fn a_copy_is_read_back_and_a_damaged_one_is_not() {
         let rows = SegmentRecords {
-            summaries: b"briefs".to_vec(),
+            summaries: b"summaries".to_vec(),
             session_rows: vec![b"row".to_vec()],
             sources: b"sources".to_vec(),
             states: [(7, b"state".to_vec())].into(),

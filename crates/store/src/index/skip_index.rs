@@ -20,12 +20,12 @@ use crate::disk::checked_file::CheckedFile;
 use crate::error::StoreError;
 
 /// No more rows of bits are read after more than this many consecutive rows that exclude no filter,
-/// plus [`PATIENCE_ROWS_PER_FILTER`] for every remaining filter. Scanning a block takes as long as
+/// plus [`IDLE_ROWS_PER_FILTER`] for every remaining filter. Scanning a block takes as long as
 /// reading a dozen rows, and a block that remains by chance is excluded by one of the next rows.
-const PATIENCE_ROWS: usize = 8;
+const MAX_IDLE_ROWS: usize = 8;
 
-/// Rows of bits that are read in addition for every remaining filter; see [`PATIENCE_ROWS`].
-const PATIENCE_ROWS_PER_FILTER: usize = 4;
+/// Rows of bits that are read in addition for every remaining filter; see [`MAX_IDLE_ROWS`].
+const IDLE_ROWS_PER_FILTER: usize = 4;
 
 /// An open skip index.
 pub struct SkipIndex {
@@ -138,7 +138,7 @@ impl SkipIndex {
             let held = columns.count_ones(..);
             idle_rows = if held < remaining { 0 } else { idle_rows + 1 };
             remaining = held;
-            if remaining == 0 || idle_rows > PATIENCE_ROWS + remaining * PATIENCE_ROWS_PER_FILTER {
+            if remaining == 0 || idle_rows > MAX_IDLE_ROWS + remaining * IDLE_ROWS_PER_FILTER {
                 break;
             }
         }

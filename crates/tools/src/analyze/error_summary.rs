@@ -175,7 +175,7 @@ fn error_line(text: &str, max_lines: usize, is_command_output: bool) -> Option<E
     }
 }
 
-/// Returns the signatures of the errors that a text names, as a terminal shows it: at most `max`,
+/// Returns the signatures of the errors that a text names, as the terminal printed it: at most `max`,
 /// the first of the most informative lines first. If no line names an error, they are those of the
 /// last line, with which a command stopped, and of the first.
 pub(super) fn named_errors(text: &str, max: usize) -> Vec<String> {

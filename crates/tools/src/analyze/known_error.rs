@@ -1,4 +1,4 @@
-//! Finds how an error was fixed before, given its text as a terminal shows it.
+//! Finds how an error was fixed before, given its text as the terminal printed it.
 //!
 //! An error is the same if its signature is: the line that names it, without the parts that vary.
 //! The search index yields the sessions with the words of the line, so that only these are read.

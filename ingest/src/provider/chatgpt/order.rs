@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use serde_json::value::RawValue;
 
-use crate::text::mend::field_text;
+use crate::text::damaged_json::field_text;
 
 /// A node of the tree.
 struct Node {

@@ -248,8 +248,9 @@ mod tests {
         counted.add_usage("auto", said(30));
         counted.add_usage("b", said(5));
         let sums = UsageByModel::from([("a".to_owned(), of(9, 30)), ("b".to_owned(), of(4, 5))]);
-        let news = UsageByModel::from([("a".to_owned(), of(9, 0)), ("b".to_owned(), of(4, 0))]);
-        assert_eq!(counted.take_uncounted(sums), news);
+        let uncounted =
+            UsageByModel::from([("a".to_owned(), of(9, 0)), ("b".to_owned(), of(4, 0))]);
+        assert_eq!(counted.take_uncounted(sums), uncounted);
     }
 
     #[test]

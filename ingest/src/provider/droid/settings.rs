@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn totals_stand_beside_the_log() {
+    fn totals_are_in_a_file_next_to_the_log() {
         let dir = tempfile::tempdir().expect("tempdir");
         let log = dir.path().join("5f0c.jsonl");
         assert_eq!(DroidSettings::read_for_log(&log), None);

@@ -40,7 +40,7 @@ mod tests {
     use std::fs;
 
     #[test]
-    fn the_folder_is_told_beside_the_log() {
+    fn the_folder_is_found_next_to_the_log() {
         let dir = tempfile::tempdir().expect("tempdir");
         let project = dir.path().join("tmp/harbor");
         let log = project.join("chats/9c1e/a.json");

@@ -27,8 +27,8 @@ use crate::provider::shared::document::{ASSEMBLED, Document};
 use crate::provider::shared::drift;
 use crate::source::assembly::Assembly;
 use crate::stream::{RecordAt, Stream, parse_micros};
+use crate::text::damaged_json::field_text;
 use crate::text::json::{JsonFields, Value, string_value};
-use crate::text::mend::field_text;
 use crate::text::render;
 
 pub(super) const FORMAT: LogFormat = LogFormat {

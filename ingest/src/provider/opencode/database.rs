@@ -308,7 +308,7 @@ mod tests {
         let again = list_database(&path).expect("lists");
         assert_eq!((again.sessions, again.defects), (sessions, Vec::new()));
         let files = std::fs::read_dir(dir.path()).expect("lists").count();
-        assert_eq!(files, 1, "nothing is left beside a database at rest");
+        assert_eq!(files, 1, "no file remains next to a database at rest");
         let missing = assemble_database(&path, "ses_2").expect_err("not there");
         assert_eq!(missing.kind(), io::ErrorKind::NotFound);
     }

@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn sessions_are_told_from_what_lies_beside_them() {
+    fn sessions_are_told_from_the_files_next_to_them() {
         let session = r#"{"id":"ses_1","projectID":"p","parentID":"ses_0","time":{"created":1}}"#;
         check("ses_1.json", session, Some(("ses_1", Some("ses_0"))));
         let export = format!(r#"{{"info":{session},"messages":null}}"#);

@@ -19,7 +19,7 @@ use crate::text::render;
 /// The parent of the first event.
 const ROOT_PARENT: &str = "__root__";
 
-/// What OpenHands puts in the place of the user's reason.
+/// The text that OpenHands writes instead of the user's reason.
 const NO_REASON: &str = "User rejected the action";
 
 /// Fields of every event, which no notification repeats.

@@ -31,7 +31,7 @@ use crate::source::assembly::{AssembledSession, SessionList, SourceDefect};
 use crate::source::candidate::FileState;
 use crate::source::container::{MAX_DOCUMENT_BYTES, oversized_message};
 use crate::stream::{parse_micros, push_bounded};
-use crate::text::mend::mend_json;
+use crate::text::damaged_json::repair_json;
 
 /// Number of bytes at the beginning of an export in which its list has an element.
 const HEAD_BYTES: u64 = 64 << 10;
@@ -106,7 +106,7 @@ struct ListedFile {
     export: Arc<ListedExport>,
 }
 
-/// The exports listed last. To find each conversation anew would read the file for each.
+/// The exports listed last. Without it, the file would be read once for each conversation.
 static LISTED: Mutex<VecDeque<ListedFile>> = Mutex::new(VecDeque::new());
 
 impl ChatExport {
@@ -121,7 +121,7 @@ impl ChatExport {
             return false;
         }
         let Ok(Some(first)) = File::open(path).and_then(read_first_element) else { return false };
-        let text = mend_json(&to_legible_text(&first), &mut Vec::new()).unwrap_or_default();
+        let text = repair_json(&to_legible_text(&first), &mut Vec::new()).unwrap_or_default();
         let parts = ConversationParts::read(&text, self.messages);
         parts.has_messages == self.messages.is_some() && (self.is_own)(&parts.info)
     }
@@ -154,7 +154,7 @@ impl ChatExport {
             let mut bytes = Vec::new();
             (&mut content).take(*length).read_to_end(&mut bytes)?;
             // What is left out was reported with the list.
-            elements.extend(mend_json(&to_legible_text(&bytes), &mut Vec::new()));
+            elements.extend(repair_json(&to_legible_text(&bytes), &mut Vec::new()));
         }
         let mut parts = ConversationParts::default();
         match elements.first() {
@@ -224,7 +224,7 @@ impl ChatExport {
         let ListElement { offset, length, beginning } = *element;
         let legible = to_legible_text(beginning);
         let mut left_out = Vec::new();
-        let text = mend_json(&legible, &mut left_out).unwrap_or_default();
+        let text = repair_json(&legible, &mut left_out).unwrap_or_default();
         // Of a conversation that is too large, the beginning ends anywhere.
         if length == beginning.len() as u64 {
             for part in left_out {
@@ -350,7 +350,7 @@ impl<'a> ConversationParts<'a> {
 /// Returns the fields of a JSON object in their order. What is no object has none.
 fn raw_fields(json: &str) -> Vec<(String, &RawValue)> {
     let mut fields = Vec::new();
-    // The JSON was mended.
+    // The JSON was repaired.
     let _ = serde_json::Deserializer::from_str(json).deserialize_map(FieldsVisitor(&mut fields));
     fields
 }

@@ -29,7 +29,7 @@ const REFUSALS: &[Refusal] = &[
 /// Beginnings of notes that agents add after the words.
 const NOTES: &[&str] = &["\n\nNote: The user's next message may contain"];
 
-/// Beginnings of text that an agent puts in the place of the words.
+/// Beginnings of text that an agent writes instead of the user's words.
 const TEMPLATES: &[&str] = &["The user wants to clarify these questions."];
 
 /// Returns the words of the user in the result of a refused call.

@@ -225,7 +225,7 @@ fn read_result(result: &WireMessage<'_>) -> Json {
     let mut text = String::new();
     let finished = content.message(5).filter(|_| tool == Some("run_shell_command"));
     match finished {
-        // 3 is the command once more.
+        // 3 repeats the command.
         Some(finished) => {
             text.push_str(finished.text(1).unwrap_or_default());
             // A code of 0 is not written.

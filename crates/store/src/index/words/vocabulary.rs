@@ -27,7 +27,7 @@ const MAX_WORD_LIMIT: usize = 1 << 17;
 /// Bytes of text that raise the limit on kept words by one.
 const TEXT_BYTES_PER_WORD: usize = 32;
 
-/// Space is made once more words were refused than the limit divided by this.
+/// Space is made when more words were refused than the limit divided by this.
 const REFUSED_DIVISOR: usize = 8;
 
 /// The words of the rows so far, each with its rows.

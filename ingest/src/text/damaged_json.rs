@@ -1,17 +1,17 @@
-//! Reads what is good in JSON that has errors, or that is cut.
+//! Reads the valid parts of JSON that has errors or is cut.
 
 use serde::de::IgnoredAny;
 
 /// Maximum number of nested values in which an error is looked for.
-const MAX_MENDED_DEPTH: usize = 24;
+const MAX_REPAIRED_DEPTH: usize = 24;
 
 /// Returns the JSON without the parts that are not: a field whose value is not JSON becomes null, and
 /// an element of a list is left out. What is left out is added to `bad`. `None` if nothing is left.
-pub(crate) fn mend_json<'a>(text: &'a str, bad: &mut Vec<&'a str>) -> Option<String> {
-    mend_value(text.trim(), MAX_MENDED_DEPTH, bad)
+pub(crate) fn repair_json<'a>(text: &'a str, bad: &mut Vec<&'a str>) -> Option<String> {
+    repair_value(text.trim(), MAX_REPAIRED_DEPTH, bad)
 }
 
-fn mend_value<'a>(text: &'a str, depth: usize, bad: &mut Vec<&'a str>) -> Option<String> {
+fn repair_value<'a>(text: &'a str, depth: usize, bad: &mut Vec<&'a str>) -> Option<String> {
     if serde_json::from_str::<IgnoredAny>(text).is_ok() {
         return Some(text.to_owned());
     }
@@ -23,13 +23,14 @@ fn mend_value<'a>(text: &'a str, depth: usize, bad: &mut Vec<&'a str>) -> Option
                     bad.push(member);
                     continue;
                 };
-                let value = mend_value(value, depth - 1, bad).unwrap_or_else(|| "null".to_owned());
+                let value =
+                    repair_value(value, depth - 1, bad).unwrap_or_else(|| "null".to_owned());
                 parts.push(format!("{}:{value}", serde_json::Value::from(key)));
             }
             Some(format!("{{{}}}", parts.join(",")))
         }
         Some(b'[') => {
-            parts.extend(members(text).filter_map(|element| mend_value(element, depth - 1, bad)));
+            parts.extend(members(text).filter_map(|element| repair_value(element, depth - 1, bad)));
             Some(format!("[{}]", parts.join(",")))
         }
         _ => {
@@ -104,9 +105,9 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn mend(text: &str) -> (Option<String>, Vec<&str>) {
+    fn repair(text: &str) -> (Option<String>, Vec<&str>) {
         let mut bad = Vec::new();
-        (mend_json(text, &mut bad), bad)
+        (repair_json(text, &mut bad), bad)
     }
 
     #[test]
@@ -122,18 +123,18 @@ mod tests {
             (r#"{"a":{"b":[1,2,"cu"#, r#"{"a":{"b":[1,2]}}"#, r#""cu"#),
             (r#"{"a":1,"b"#, r#"{"a":1}"#, r#""b"#),
         ] {
-            let (mended, bad) = mend(text);
-            assert_eq!(mended.as_deref(), Some(want));
+            let (repaired, bad) = repair(text);
+            assert_eq!(repaired.as_deref(), Some(want));
             assert_eq!(bad.join(" "), left_out, "{text}");
         }
-        assert_eq!(mend("x"), (None, vec!["x"]));
+        assert_eq!(repair("x"), (None, vec!["x"]));
     }
 
     proptest! {
         #[test]
         fn any_text_gives_json_or_nothing(text in "[\\[\\]{}\"\\\\a,:é1 ]{0,24}") {
-            if let (Some(mended), _) = mend(&text) {
-                prop_assert!(serde_json::from_str::<IgnoredAny>(&mended).is_ok(), "{}", mended);
+            if let (Some(repaired), _) = repair(&text) {
+                prop_assert!(serde_json::from_str::<IgnoredAny>(&repaired).is_ok(), "{}", repaired);
             }
         }
     }
