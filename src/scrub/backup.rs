@@ -13,7 +13,6 @@ use std::io::{self, BufRead as _, BufReader, Seek as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::PoisonError;
-use std::time::Duration;
 
 use ingest::scrub::{copy_database, hash_database, put_back_database};
 use jiff::Timestamp;
@@ -27,12 +26,9 @@ use crate::files::open_files::OpenFiles;
 use crate::update::write_lock::take_write_lock;
 use base::files::{open_for_reading, private_dir_builder};
 use base::sanitize::clean_text;
-use store::{LOG_BACKUP_FOLDER, Store, StoreWriter, Verify};
+use store::{LOG_BACKUP_FOLDER, Store, StoreWriter};
 use tools::error::{store_error, unusable_path};
 use tools::secrets::LogBackup;
-
-/// Maximum time to wait for another writer of the store.
-pub(super) const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Name of the file that lists the logs of a run.
 const INDEX: &str = "index";
@@ -335,7 +331,7 @@ fn require_backup(store: &Store) -> Result<LogBackup, ToolError> {
 pub fn forget_backup(store: &Store, is_done: bool) -> Result<BackupData, ToolError> {
     let backup = require_backup(store)?;
     if is_done {
-        let _writer = take_write_lock(store, Verify::Some, PATIENCE)?;
+        let _writer = take_write_lock(store)?;
         let folder = store.dir().join(LOG_BACKUP_FOLDER);
         fs::remove_dir_all(&folder).map_err(|error| unusable_path(&folder, error))?;
     }
@@ -351,7 +347,7 @@ pub fn forget_backup(store: &Store, is_done: bool) -> Result<BackupData, ToolErr
 /// Fails if there is no backup, or if the store cannot be written.
 pub fn restore_backup(store: &Store, is_done: bool) -> Result<BackupData, ToolError> {
     let backup = require_backup(store)?;
-    let writer = if is_done { Some(take_write_lock(store, Verify::Some, PATIENCE)?) } else { None };
+    let writer = if is_done { Some(take_write_lock(store)?) } else { None };
     let mut data = BackupData {
         action: BackupAction::Restore,
         is_done,

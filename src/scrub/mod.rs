@@ -19,8 +19,8 @@ use ingest::scrub::{
 use schemas::{Provider, ToolError};
 use serde::Serialize;
 
+use self::backup::BackupFolder;
 pub use self::backup::{BackupAction, BackupData, find_backup, forget_backup, restore_backup};
-use self::backup::{BackupFolder, PATIENCE};
 use self::database::{LogsByPlace, ScrubbedDatabase, preview_database, scrub_database};
 use self::log_file::LogFile;
 use self::preparation::{Preparation, PreparedLog};
@@ -29,7 +29,7 @@ use crate::files::open_files::OpenFiles;
 use crate::update::write_lock::take_write_lock;
 use base::parallel::in_parallel;
 use base::sanitize::clean_text;
-use store::{Store, Verify};
+use store::Store;
 use tools::error::store_error;
 use tools::secrets::{LogBackup, SecretLog, UnsearchedFile};
 
@@ -213,7 +213,7 @@ pub fn scrub_logs(
     kind: Option<&str>,
     redactor: &Arc<Redactor>,
 ) -> Result<ScrubData, ToolError> {
-    let writer = take_write_lock(store, Verify::Some, PATIENCE)?;
+    let writer = take_write_lock(store)?;
     let rules = ScrubRules {
         redactor: Arc::clone(redactor),
         kind: kind.map(str::to_owned),

@@ -2,7 +2,6 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
-use std::time::Duration;
 
 use arrow::array::RecordBatch;
 use ingest::redact::Redactor;
@@ -10,12 +9,9 @@ use schemas::{ErrorCode, ToolError};
 
 use super::connection::SparkConnection;
 use crate::lake::{LakeCatalog, LakePlace, PullContent, PullFilter, pull_sessions};
-use crate::update::write_lock::take_write_lock;
+use crate::update::write_lock::{LONG_LOCK_TIMEOUT, take_write_lock_within};
 use store::{Snapshot, Store, StoreWriter, Verify};
 use tools::{RedactorFactory, Stop};
-
-/// Maximum time to wait for another process that loads sessions of the same lake.
-const LOCK_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// What the engine loads and counts at most for one answer.
 #[derive(Debug, Clone, Copy)]
@@ -168,5 +164,5 @@ impl SparkEngine {
 }
 
 fn open_writer(store: &Store) -> Result<StoreWriter, ToolError> {
-    take_write_lock(store, Verify::Some, LOCK_TIMEOUT)
+    take_write_lock_within(store, Verify::Some, LONG_LOCK_TIMEOUT)
 }

@@ -5,11 +5,10 @@ use std::sync::Arc;
 use ingest::redact::Redactor;
 use schemas::ToolError;
 
-use super::retention::PATIENCE;
 use super::write_lock::take_write_lock;
 use crate::config::settings::create_redactor;
 use crate::config::user_settings::UserSettings;
-use store::{ArchiveRules, KeepLogs, Store, Verify};
+use store::{ArchiveRules, KeepLogs, Store};
 use tools::error::store_error;
 
 /// Returns how logs are archived, by the user's settings. `redactor` masks the text of the run, if it
@@ -30,7 +29,7 @@ pub fn remove_archive(store: &Store) -> Result<bool, ToolError> {
     if store.open_archive().is_ok_and(|archive| archive.is_none()) {
         return Ok(false);
     }
-    let writer = take_write_lock(store, Verify::Some, PATIENCE)?;
+    let writer = take_write_lock(store)?;
     writer.remove_archive().map_err(store_error)?;
     Ok(true)
 }

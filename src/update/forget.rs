@@ -1,18 +1,14 @@
 //! Removes sessions from the store for good, and lets their logs be read again.
 
 use std::collections::HashMap;
-use std::time::Duration;
 
 use schemas::{ErrorCode, ToolError, nearest};
 
 use super::log_rules::{ForgottenRules, LogRules};
 use super::write_lock::take_write_lock;
-use store::{SessionSummary, Store, Verify};
+use store::{SessionSummary, Store};
 use tools::error::store_error;
 use tools::forget::ForgetData;
-
-/// Maximum time to wait for another writer.
-const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Returns the rule that tells which sessions the settings and marker files exclude.
 pub fn exclusion_rule() -> Result<impl Fn(&SessionSummary) -> bool, ToolError> {
@@ -27,7 +23,7 @@ pub fn forget_sessions(
     data: &mut ForgetData,
     hidden_by: &HashMap<String, String>,
 ) -> Result<(), ToolError> {
-    let writer = take_write_lock(store, Verify::Some, PATIENCE)?;
+    let writer = take_write_lock(store)?;
     writer.forget_sessions(&data.session_ids(), hidden_by).map_err(store_error)?;
     data.is_done = true;
     Ok(())
@@ -36,7 +32,7 @@ pub fn forget_sessions(
 /// Lets the logs be read again of the sessions that were forgotten when their projects were hidden by
 /// patterns. Returns the number of sessions.
 pub fn undo_hide(store: &Store, patterns: &[String]) -> Result<usize, ToolError> {
-    let writer = take_write_lock(store, Verify::Some, PATIENCE)?;
+    let writer = take_write_lock(store)?;
     let forgotten = writer.forgotten_logs().map_err(store_error)?;
     let ids: Vec<String> =
         patterns.iter().flat_map(|pattern| forgotten.hidden_by(pattern)).collect();
@@ -58,7 +54,7 @@ fn is_version_id(id: &str, of: &str) -> bool {
 /// Lets the logs of forgotten sessions be read again: of these, given by unique prefixes, or of all
 /// of them. Returns their ids.
 pub fn undo_forget(store: &Store, prefixes: &[String]) -> Result<Vec<String>, ToolError> {
-    let writer = take_write_lock(store, Verify::Some, PATIENCE)?;
+    let writer = take_write_lock(store)?;
     let forgotten = writer.forgotten_logs().map_err(store_error)?;
     let known: Vec<&str> = forgotten.session_ids().collect();
     let mut ids: Vec<String> = Vec::new();

@@ -20,7 +20,7 @@ use super::known_sessions::SessionFacts;
 use super::log_rules::{ForgottenRules, LogRules};
 use super::retention::{choose_keep_levels, keep_after_ingest};
 use super::unchanged_logs::scan_logs;
-use super::write_lock::take_write_lock;
+use super::write_lock::take_write_lock_within;
 use crate::config::environment::{absent_roots, known_roots};
 use crate::config::user_settings::KeepRule;
 use store::{ArchiveRules, MaskedAgain, RowsToMask, Store, StoreWriter, Verify};
@@ -34,7 +34,7 @@ pub struct IngestOptions {
     /// The redactor that masks secrets; `None` keeps them.
     pub redactor: Option<Arc<Redactor>>,
     /// Maximum time to wait for another writer.
-    pub patience: Duration,
+    pub lock_timeout: Duration,
     /// The rules of retention, which the run applies. `None` leaves the stored texts as they are.
     pub retention: Option<Vec<KeepRule>>,
     /// How the logs are archived.
@@ -51,7 +51,7 @@ impl IngestOptions {
             verify: Verify::Some,
             archive: archive_rules(redactor.as_ref())?,
             redactor,
-            patience: Duration::ZERO,
+            lock_timeout: Duration::ZERO,
             retention: None,
         })
     }
@@ -84,7 +84,7 @@ struct OpenedStore {
 impl OpenedStore {
     /// Takes the write lock and reads the rules.
     fn lock(store: &Store, options: &IngestOptions) -> Result<Self, ToolError> {
-        let writer = take_write_lock(store, options.verify, options.patience)?;
+        let writer = take_write_lock_within(store, options.verify, options.lock_timeout)?;
         let forgotten = writer.forgotten_logs().map_err(store_error)?;
         let records = forgotten.read_records(store.dir()).map_err(store_error)?;
         let rules = LogRules::read(ForgottenRules::new(&forgotten, records))?;

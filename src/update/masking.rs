@@ -1,17 +1,12 @@
 //! Masks stored text by the rules in force, before it is shown or passed on.
 
-use std::time::Duration;
-
 use ingest::plan::version_of_rules;
 use schemas::{ErrorCode, ToolError};
 
-use super::write_lock::take_write_lock;
+use super::write_lock::{LONG_LOCK_TIMEOUT, take_write_lock_within};
 use crate::config::settings;
 use store::{RowsToMask, Store, Verify};
 use tools::error::store_error;
-
-/// Maximum time to wait for another writer, which may be masking the same store.
-const LOCK_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Maximum number of sessions that an error names.
 const MAX_NAMED_SESSIONS: usize = 5;
@@ -39,7 +34,7 @@ pub(crate) fn mask_by_rules_in_force(store: &Store) -> Result<Option<String>, To
     }
     let redactor = settings::create_redactor()?;
     store.mask_labels_again(&redactor).map_err(store_error)?;
-    let writer = take_write_lock(store, Verify::Some, LOCK_TIMEOUT)?;
+    let writer = take_write_lock_within(store, Verify::Some, LONG_LOCK_TIMEOUT)?;
     let masked = writer.mask_again(&redactor, RowsToMask::OfOtherRules).map_err(store_error)?;
     if masked.logs > 0 {
         writer.count_responses_once().map_err(store_error)?;

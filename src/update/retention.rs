@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use schemas::{ErrorCode, Timestamp, ToolError};
 
-use super::write_lock::{BUSY_RETRY, take_write_lock};
+use super::write_lock::{BUSY_RETRY, take_write_lock, take_write_lock_within};
 use crate::config::user_settings::KeepRule;
 use store::{
     CompactionSums, GROUP_BYTES, KeepLevel, KeepLevels, Snapshot, Store, StoreError, StoreWriter,
@@ -16,9 +16,6 @@ use tools::error::store_error;
 /// Minimum time between two ingests that drop texts, in microseconds. Each writes a large part of
 /// the store again.
 const MIN_INTERVAL_US: i64 = 24 * 60 * 60 * 1_000_000;
-
-/// Maximum time that `sessions compact` waits for another writer.
-pub(super) const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Maximum time that `sessions compact` waits for another writer between two merges of full segments.
 const MERGE_LOCK_TIMEOUT: Duration = Duration::from_secs(60);
@@ -38,7 +35,7 @@ pub fn compact_store(store: &Store, rules: &[KeepRule]) -> Result<CompactData, T
         let snapshot = store.take_lazy_snapshot().map_err(store_error)?;
         return Ok(describe_sums(&snapshot, rules, CompactionSums::default()));
     }
-    let writer = take_write_lock(store, Verify::Some, PATIENCE)?;
+    let writer = take_write_lock(store)?;
     let before = store.take_lazy_snapshot().map_err(store_error)?;
     let sums = writer.compact(&choose_keep_levels(&before, rules)).map_err(store_error)?;
     let mut reduced = writer.reduced_sessions().map_err(store_error)?;
@@ -62,7 +59,7 @@ fn merge_full_segments(store: &Store) -> Result<(), ToolError> {
         if store.is_absent() {
             return Err(store_error(StoreError::Replaced { path: store.dir().to_owned() }));
         }
-        let writer = match take_write_lock(store, Verify::Some, MERGE_LOCK_TIMEOUT) {
+        let writer = match take_write_lock_within(store, Verify::Some, MERGE_LOCK_TIMEOUT) {
             Err(error) if error.code == ErrorCode::StoreBusy => return Ok(()),
             result => result?,
         };

@@ -89,7 +89,7 @@ fn create_options(flags: &IngestFlags) -> Result<IngestOptions, ToolError> {
         archive: archive_rules(redactor.as_ref())?,
         verify: if flags.verify { Verify::All } else { Verify::Some },
         redactor,
-        patience: LOCK_TIMEOUT,
+        lock_timeout: LOCK_TIMEOUT,
         // A watch outlives the time at which its command began.
         retention: Some(UserSettings::read()?.store.keep_rules(Timestamp::now())?),
     })

@@ -9,12 +9,9 @@ use crate::cli::exit::{CommandOutcome, CommandResult};
 use crate::config::settings::create_redactor;
 use crate::config::user_settings::UserSettings;
 use crate::lake::{LakePlace, PullContent, PullFilter, PullReport, pull_sessions};
-use crate::update::write_lock::take_write_lock;
+use crate::update::write_lock::{LONG_LOCK_TIMEOUT, take_write_lock_within};
 use store::Verify;
 use tools::TimeRange;
-
-/// Maximum time to wait for another writer. A server ingests grown logs within moments.
-const LOCK_TIMEOUT: Duration = Duration::from_secs(30);
 
 #[derive(Debug, clap::Args)]
 pub(in crate::cli) struct PullFlags {
@@ -79,6 +76,6 @@ fn pull_once(flags: &PullFlags, context: &CommandContext<'_>) -> Result<PullRepo
     let place = LakePlace::open(&flags.source)?;
     let redactor = create_redactor()?;
     pull_sessions(&context.store, &place, &filter, PullContent::Whole, &redactor, &|| {
-        take_write_lock(&context.store, Verify::Some, LOCK_TIMEOUT)
+        take_write_lock_within(&context.store, Verify::Some, LONG_LOCK_TIMEOUT)
     })
 }
