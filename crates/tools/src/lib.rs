@@ -274,12 +274,7 @@ impl Tools {
         session_id: &str,
         call: &Call<'_>,
     ) -> Result<Transcript, ToolError> {
-        self.prepare_session(session_id, call)?;
-        self.read_store(call, &mut || {
-            let snapshot = self.snapshot(call)?;
-            let at = self.caller.find_session(snapshot, session_id)?;
-            Transcript::read(snapshot, at, self.prices(), call.stop)
-        })
+        self.read_transcript_around(session_id, 0, u32::MAX, call)
     }
 
     /// The same with at most `most` events: if the session has more, those around `event`.

@@ -44,7 +44,7 @@ impl Transcript {
         prices: &PriceTable,
         stop: &(dyn Fn() -> bool + Sync),
     ) -> Result<Self, ToolError> {
-        Self::read_range(snapshot, session, 0..u32::MAX, prices, stop)
+        Self::read_around(snapshot, session, 0, u32::MAX, prices, stop)
     }
 
     /// The same with at most `most` events: if the session has more, those around `event`, most of them
@@ -57,21 +57,10 @@ impl Transcript {
         prices: &PriceTable,
         stop: &(dyn Fn() -> bool + Sync),
     ) -> Result<Self, ToolError> {
-        let first = event.saturating_sub(most / BEFORE_SHARE);
-        let last_first = count_events(session_row(snapshot, session)?).saturating_sub(most);
-        let first = first.min(last_first);
-        Self::read_range(snapshot, session, first..first.saturating_add(most), prices, stop)
-    }
-
-    fn read_range(
-        snapshot: &Snapshot,
-        session: usize,
-        range: Range<u32>,
-        prices: &PriceTable,
-        stop: &(dyn Fn() -> bool + Sync),
-    ) -> Result<Self, ToolError> {
         let row = session_row(snapshot, session)?;
-        let range = range.start..range.end.min(count_events(row));
+        let count = count_events(row);
+        let first = event.saturating_sub(most / BEFORE_SHARE).min(count.saturating_sub(most));
+        let range = first..first.saturating_add(most).min(count);
         // Writing a file has no time limit.
         let call = Call::new(Timestamp::now(), stop);
         let rows = read_event_range(snapshot, session, range.clone(), &call)?;
