@@ -14,14 +14,6 @@ use crate::error::store_error;
 use base::sanitize::clean_text;
 use store::{LabelBook, SessionLabels, Snapshot};
 
-/// An update whose session exists and whose words are valid.
-struct LabelChange {
-    session_id: String,
-    add: Vec<String>,
-    remove: Vec<String>,
-    note: Option<String>,
-}
-
 /// Applies the updates. `notice` is what the user should know about the store's folder.
 pub(super) fn run(
     tools: &Tools,
@@ -38,7 +30,7 @@ pub(super) fn run(
     let redactor = tools.masking.map(|masking| masking()).transpose()?;
     let redactor = redactor.as_deref();
     let checked = args.updates.iter().map(|update| check_update(tools, snapshot, redactor, update));
-    let changes: Vec<Result<LabelChange, ToolError>> = checked.collect();
+    let changes: Vec<Result<LabelUpdate, ToolError>> = checked.collect();
     call.ensure_running()?;
     let results: Vec<Result<Labelled, ToolError>> = tools
         .store
@@ -94,7 +86,7 @@ pub(super) fn run(
 /// Changes the labels of one session in the book, and returns all its labels.
 fn change_labels(
     book: &mut LabelBook,
-    change: LabelChange,
+    change: LabelUpdate,
     now: i64,
 ) -> Result<Labelled, ToolError> {
     let session_labels = book.entry(&change.session_id);
@@ -102,19 +94,19 @@ fn change_labels(
     Ok(Labelled { session_id: change.session_id, labels: session_labels.labels.clone() })
 }
 
-/// Finds the session of an update and checks its words.
+/// Returns an update with the whole id of its session and with its words as they are stored.
 fn check_update(
     tools: &Tools,
     snapshot: &Snapshot,
     redactor: Option<&Redactor>,
     update: &LabelUpdate,
-) -> Result<LabelChange, ToolError> {
+) -> Result<LabelUpdate, ToolError> {
     let session = tools.caller.find_session(snapshot, &update.session_id)?;
     if update.add.is_none() && update.remove.is_none() && update.note.is_none() {
         let message = "Nothing to do: give add, remove or note";
         return Err(ToolError::new(ErrorCode::InvalidArgument, message));
     }
-    Ok(LabelChange {
+    Ok(LabelUpdate {
         session_id: snapshot.sessions()[session].id().to_owned(),
         add: checked_labels("add", redactor, update.add.as_deref())?,
         remove: checked_labels("remove", redactor, update.remove.as_deref())?,
@@ -126,9 +118,14 @@ fn check_update(
 fn checked_labels(
     field: &str,
     redactor: Option<&Redactor>,
-    texts: Option<&[String]>,
-) -> Result<Vec<String>, ToolError> {
-    texts.unwrap_or_default().iter().map(|text| checked_label(field, redactor, text)).collect()
+    labels: Option<&[String]>,
+) -> Result<Option<Vec<String>>, ToolError> {
+    let Some(labels) = labels else { return Ok(None) };
+    labels
+        .iter()
+        .map(|label| checked_label(field, redactor, label))
+        .collect::<Result<_, _>>()
+        .map(Some)
 }
 
 /// Returns a label as it is stored. Secrets are masked before the length is checked, because an agent
@@ -168,15 +165,15 @@ fn checked_note(redactor: Option<&Redactor>, text: &str) -> Result<String, ToolE
 /// Returns the labels of a session after a change.
 fn apply_change(
     session_labels: &SessionLabels,
-    change: &LabelChange,
+    change: &LabelUpdate,
     now: i64,
 ) -> Result<SessionLabels, ToolError> {
     let mut next = session_labels.clone();
-    for label in &change.remove {
+    for label in change.remove.iter().flatten() {
         let label = label.to_lowercase();
         next.labels.retain(|own| own.to_lowercase() != label);
     }
-    for label in &change.add {
+    for label in change.add.iter().flatten() {
         if !next.has_label(label) {
             next.labels.push(label.clone());
         }
@@ -200,10 +197,10 @@ fn apply_change(
 mod tests {
     use super::*;
 
-    fn change(add: &[&str], remove: &[&str], note: Option<&str>) -> LabelChange {
-        let own = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
+    fn change(add: &[&str], remove: &[&str], note: Option<&str>) -> LabelUpdate {
+        let own = |words: &[&str]| Some(words.iter().map(|word| (*word).to_owned()).collect());
         let note = note.map(str::to_owned);
-        LabelChange { session_id: String::new(), add: own(add), remove: own(remove), note }
+        LabelUpdate { session_id: String::new(), add: own(add), remove: own(remove), note }
     }
 
     #[test]
