@@ -83,12 +83,16 @@ pub fn create_lake_tools(
     engine: Arc<dyn History>,
     is_local: bool,
 ) -> Result<Tools, ToolError> {
-    let tools = if is_local {
-        create_tools(store, Interface::default())
-    } else {
-        Tools::new(store).with_masking(settings::create_redactor)
-    };
+    let tools = create_masked_tools(store, is_local);
     Ok(tools.with_prices(settings::read_prices()?).with_history(engine))
+}
+
+/// Creates the tools of a server, which answer the agent that started it if `is_local` is true.
+fn create_masked_tools(store: Arc<Store>, is_local: bool) -> Tools {
+    if is_local {
+        return create_tools(store, Interface::default());
+    }
+    Tools::new(store).with_masking(settings::create_redactor)
 }
 
 /// Creates what brings a store up to date, before a command answers, with the logs of this machine and
@@ -101,10 +105,7 @@ pub fn create_refresh(store: Arc<Store>) -> Arc<dyn Refresh> {
 /// with the logs.
 pub fn create_screen_tools(store: Arc<Store>) -> Result<Tools, ToolError> {
     let refresh = Arc::new(Refresher::for_server(Arc::clone(&store)));
-    Ok(create_tools(store, Interface::Commands)
-        .with_prices(settings::read_prices()?)
-        .with_refresh(refresh)
-        .with_program(environment::running_program_path()))
+    keep_current(create_tools(store, Interface::Commands), refresh)
 }
 
 /// Creates the tools for a server, which keep the store up to date with the logs. `is_local` is
@@ -114,15 +115,13 @@ pub fn create_server_tools(store: Arc<Store>, is_local: bool) -> Result<Tools, T
     // Starts the refresh early, so that it is done before the first call.
     refresh.refresh(Duration::ZERO);
 
-    let tools = if is_local {
-        create_tools(store, Interface::default())
-    } else {
-        Tools::new(store).with_masking(settings::create_redactor)
-    };
-    Ok(tools
-        .with_prices(settings::read_prices()?)
-        .with_refresh(refresh)
-        .with_program(environment::running_program_path()))
+    keep_current(create_masked_tools(store, is_local), refresh)
+}
+
+/// Adds the user's prices, queries, and what keeps the store up to date.
+fn keep_current(tools: Tools, refresh: Arc<dyn Refresh>) -> Result<Tools, ToolError> {
+    let tools = tools.with_prices(settings::read_prices()?).with_refresh(refresh);
+    Ok(tools.with_program(environment::running_program_path()))
 }
 
 /// Keeps the store of a server up to date on calls of its readers.
@@ -160,9 +159,5 @@ pub fn create_reader_tools(
     part: Arc<Store>,
     refresh: Arc<dyn Refresh>,
 ) -> Result<Tools, ToolError> {
-    Ok(Tools::new(part)
-        .with_masking(settings::create_redactor)
-        .with_refresh(refresh)
-        .with_prices(settings::read_prices()?)
-        .with_program(environment::running_program_path()))
+    keep_current(Tools::new(part).with_masking(settings::create_redactor), refresh)
 }
