@@ -8,6 +8,11 @@ use serde_json::value::RawValue;
 
 use crate::closed_enum::closed_enum;
 use crate::error::ToolError;
+use crate::limits::BYTES_PER_TOKEN;
+
+/// Version of the arguments and answers of all tools. It is raised when one of them changes in a way
+/// that clients notice. Every tool has it in its `_meta`, as `schema_version`.
+pub const CONTRACT_VERSION: u32 = 1;
 
 /// A whole answer that succeeded. `T` is the tool's `data`.
 #[derive(Debug, Clone, Serialize)]
@@ -295,6 +300,23 @@ pub struct ToolContext {
 }
 
 impl DebugMetadata {
+    /// Returns the metadata of a call before it is answered, with arguments of `bytes` bytes.
+    pub fn new(request_id: String, adapter: &'static str, tool: String, bytes: usize) -> Self {
+        Self {
+            request_id,
+            tool_version: env!("CARGO_PKG_VERSION"),
+            schema_version: CONTRACT_VERSION,
+            adapter,
+            tokens_input: bytes.div_ceil(BYTES_PER_TOKEN),
+            tokens_output: 0,
+            api_calls_made: 0,
+            rate_limit_remaining: None,
+            confidence: 1.0,
+            threshold: 0.0,
+            tool_context: ToolContext { tool, generation: None },
+        }
+    }
+
     /// Takes over the size of an answer, and the confidence of a ranked search. Other answers are
     /// exact.
     pub fn describe_answer(&mut self, answer: &Metadata) {
@@ -341,19 +363,7 @@ mod tests {
 
     #[test]
     fn each_field_of_full_metadata_occurs_once() {
-        let mut debug = DebugMetadata {
-            request_id: "7".to_owned(),
-            tool_version: "1",
-            schema_version: 1,
-            adapter: "cli",
-            tokens_input: 1,
-            tokens_output: 0,
-            api_calls_made: 0,
-            rate_limit_remaining: None,
-            confidence: 1.0,
-            threshold: 0.0,
-            tool_context: ToolContext::default(),
-        };
+        let mut debug = DebugMetadata::new("7".to_owned(), "cli", "list".to_owned(), 1);
         let core = Metadata { tokens: 3, confidence: Some(0.5), ..Metadata::default() };
         debug.describe_answer(&core);
         let json = serde_json::to_string(&core.with_debug(debug)).expect("JSON");

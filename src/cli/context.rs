@@ -5,9 +5,7 @@ use std::ffi::OsString;
 use std::sync::Arc;
 
 use schemas::ToolError;
-use schemas::envelope::{DebugMetadata, EncodedAnswer, ToolContext};
-use schemas::limits::BYTES_PER_TOKEN;
-use schemas::tool::CONTRACT_VERSION;
+use schemas::envelope::{DebugMetadata, EncodedAnswer};
 
 use crate::app;
 use crate::config::{environment, settings};
@@ -100,17 +98,5 @@ impl CommandContext<'_> {
 /// Returns the debug metadata of a command. Values that a command does not know are fixed.
 pub(super) fn debug_metadata(command: String, arguments: &[OsString]) -> DebugMetadata {
     let bytes: usize = arguments.iter().skip(1).map(|argument| argument.len() + 1).sum();
-    DebugMetadata {
-        request_id: format!("cli-{}", std::process::id()),
-        tool_version: env!("CARGO_PKG_VERSION"),
-        schema_version: CONTRACT_VERSION,
-        adapter: "cli",
-        tokens_input: bytes.div_ceil(BYTES_PER_TOKEN),
-        tokens_output: 0,
-        api_calls_made: 0,
-        rate_limit_remaining: None,
-        confidence: 1.0,
-        threshold: 0.0,
-        tool_context: ToolContext { tool: command, generation: None },
-    }
+    DebugMetadata::new(format!("cli-{}", std::process::id()), "cli", command, bytes)
 }

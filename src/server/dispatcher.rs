@@ -5,9 +5,9 @@ use std::panic::AssertUnwindSafe;
 use std::time::{Duration, Instant};
 
 use ratelimit::{Ratelimiter, TryWaitError};
-use schemas::envelope::{DebugMetadata, ErrorAnswer, JsonAnswer, MetadataLevel, ToolContext};
+use schemas::envelope::{DebugMetadata, ErrorAnswer, JsonAnswer, MetadataLevel};
 use schemas::limits::{self, BYTES_PER_TOKEN};
-use schemas::tool::{CONTRACT_VERSION, ServedTools, label};
+use schemas::tool::{ServedTools, label};
 use schemas::{ErrorCode, Timestamp, ToolError};
 
 use super::cache::AnswerCache;
@@ -196,19 +196,11 @@ impl CallDispatcher {
     }
 
     fn debug_metadata(&self, tool_call: &ToolCall) -> DebugMetadata {
-        DebugMetadata {
-            request_id: tool_call.id.clone(),
-            tool_version: env!("CARGO_PKG_VERSION"),
-            schema_version: CONTRACT_VERSION,
-            adapter: self.adapter,
-            tokens_input: json_length(&tool_call.arguments).div_ceil(BYTES_PER_TOKEN),
-            tokens_output: 0,
-            api_calls_made: 0,
-            rate_limit_remaining: self.limiter.as_ref().map(Ratelimiter::available),
-            confidence: 1.0,
-            threshold: 0.0,
-            tool_context: ToolContext { tool: tool_call.spec.name.to_owned(), generation: None },
-        }
+        let bytes = json_length(&tool_call.arguments);
+        let tool = tool_call.spec.name.to_owned();
+        let debug = DebugMetadata::new(tool_call.id.clone(), self.adapter, tool, bytes);
+        let rate_limit_remaining = self.limiter.as_ref().map(Ratelimiter::available);
+        DebugMetadata { rate_limit_remaining, ..debug }
     }
 }
 

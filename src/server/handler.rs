@@ -15,7 +15,8 @@ use rmcp::model::{
 };
 use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer, ServerHandler};
-use schemas::tool::{CONTRACT_VERSION, ServedTools, namespace};
+use schemas::envelope::CONTRACT_VERSION;
+use schemas::tool::{ServedTools, namespace};
 use schemas::{Timestamp, ToolError, nearest};
 use serde_json::{Value, json};
 use tokio::runtime::Handle;

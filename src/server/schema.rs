@@ -4,7 +4,8 @@ use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};
 
 use rmcp::model::{JsonObject, MetaObject, Tool, ToolAnnotations};
-use schemas::tool::{CONTRACT_VERSION, ServedTools, ToolSpec, find_servable_tool, label};
+use schemas::envelope::CONTRACT_VERSION;
+use schemas::tool::{ServedTools, ToolSpec, find_servable_tool, label};
 use serde_json::{Value, json};
 
 use super::web::app;

@@ -1,7 +1,8 @@
 //! What the server has besides tools that search: resources, prompts, completion, the manual, the
 //! dashdash blocks, the description of the tools.
 
-use schemas::tool::{CONTRACT_VERSION, TOOLS, namespace};
+use schemas::envelope::CONTRACT_VERSION;
+use schemas::tool::{TOOLS, namespace};
 use serde_json::{Value, json};
 
 use crate::checks::{Checks, JsonChecks};

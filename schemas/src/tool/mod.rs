@@ -31,10 +31,6 @@ pub fn namespace() -> String {
     format!("io.github.{owner}")
 }
 
-/// Version of the arguments and answers of all tools. It is raised when one of them changes in a way
-/// that clients notice. Every tool has it in its `_meta`, as `schema_version`.
-pub const CONTRACT_VERSION: u32 = 1;
-
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
