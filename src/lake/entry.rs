@@ -1,7 +1,6 @@
 //! Hashes of what is published.
 
-use std::fmt::Write as _;
-
+use ingest::text::names::encode_hex;
 use schemas::session::SessionRow;
 use sha2::{Digest as _, Sha256};
 
@@ -9,15 +8,7 @@ use store::KEY_DIGITS;
 
 /// Returns the SHA-256 of bytes in hexadecimal digits.
 pub(super) fn sha256(bytes: &[u8]) -> String {
-    format_hex(&Sha256::digest(bytes))
-}
-
-fn format_hex(bytes: &[u8]) -> String {
-    let mut text = String::with_capacity(2 * bytes.len());
-    for byte in bytes {
-        let _ = write!(text, "{byte:02x}");
-    }
-    text
+    encode_hex(Sha256::digest(bytes))
 }
 
 /// Returns the hash in the keys of objects of these bytes that a machine publishes.
@@ -28,7 +19,7 @@ pub(super) fn hash_in_key<'b>(machine_id: &str, bytes: impl Iterator<Item = &'b 
         all.update((part.len() as u64).to_le_bytes());
         all.update(part);
     }
-    let mut text = format_hex(&all.finalize());
+    let mut text = encode_hex(&all.finalize());
     text.truncate(KEY_DIGITS);
     text
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use ingest::text::names::encode_hex;
 use schemas::{ErrorCode, ToolError};
 use serde::{Deserialize, Serialize};
 
@@ -93,7 +94,7 @@ impl LakeState {
                 format!("An id for this machine could not be created: {error}. Try again");
             ToolError::new(ErrorCode::InternalError, message)
         })?;
-        self.id = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+        self.id = encode_hex(bytes);
         Ok(())
     }
 }

@@ -14,6 +14,7 @@ use super::folders::FolderMove;
 use crate::provider::base_of;
 use crate::provider::shared::file_uri::{file_uri_path, to_file_uri};
 use crate::redact::json_strings::{decode_string, for_each_string};
+use crate::text::names::encode_hex;
 
 /// A field that names the folder.
 struct FolderField {
@@ -180,7 +181,7 @@ fn change_value(form: FieldForm, value: &str, folders: &FolderMove) -> Option<St
 
 /// Returns the name that Gemini CLI gave the folder of a project before it gave them short ones.
 pub fn hash_of_folder(folder: &str) -> String {
-    Sha256::digest(folder.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
+    encode_hex(Sha256::digest(folder.as_bytes()))
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use super::document::{CellKind, invalid_data};
 use crate::source::container::MAX_DOCUMENT_BYTES;
-use crate::text::names::decode_hex;
+use crate::text::names::{decode_hex, encode_hex};
 
 /// Level of compression of text that was compressed in the database.
 const LEVEL: i32 = 3;
@@ -86,10 +86,6 @@ pub(super) fn decode(cell: &Json, kind: Option<CellKind>) -> io::Result<Value> {
         },
         _ => return Err(invalid()),
     })
-}
-
-fn encode_hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 #[cfg(test)]

@@ -31,6 +31,11 @@ pub fn has_drive(path: &str) -> bool {
     matches!(path.as_bytes(), [drive, b':', b'/' | b'\\', ..] if drive.is_ascii_alphabetic())
 }
 
+/// Returns bytes as hexadecimal digits.
+pub fn encode_hex(bytes: impl AsRef<[u8]>) -> String {
+    bytes.as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
 /// Returns the bytes that hexadecimal digits show.
 pub(crate) fn decode_hex(text: &str) -> Option<Vec<u8>> {
     let digits: Option<Vec<u8>> =

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use ingest::provider::copied::{CONTINUES_FIELD, copied_id};
 use ingest::provider::format::AgentFolders;
 use ingest::relocate::{LogPlace, place_log};
+use ingest::text::names::encode_hex;
 use schemas::Provider;
 use serde_json::Value;
 
@@ -49,10 +50,7 @@ impl RecordIds {
 pub(super) fn new_uuid(now_us: i64) -> Result<String, String> {
     let random: [u8; 10] = random_bytes()?;
     let millis = (now_us / 1000).cast_unsigned();
-    let mut digits = format!("{:012x}", millis & 0xffff_ffff_ffff);
-    for byte in random {
-        digits.push_str(&format!("{byte:02x}"));
-    }
+    let mut digits = format!("{:012x}{}", millis & 0xffff_ffff_ffff, encode_hex(random));
     digits.replace_range(12..13, "7");
     digits.replace_range(16..17, "a");
     let at = |range| &digits[range];

@@ -14,6 +14,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
+use ingest::text::names::encode_hex;
+
 use crate::disk::files;
 use crate::disk::held_folder::HeldFolder;
 use crate::disk::lock::StoreLock;
@@ -86,8 +88,7 @@ impl OverlayFolder {
         }
         let random = random_bytes::<NAME_BYTES>().map_err(io::Error::other);
         let random = random.map_err(StoreError::io(readers))?;
-        let name: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
-        let path = readers.join(name);
+        let path = readers.join(encode_hex(random));
         files::create_private_dir(&path)?;
         let lock = StoreLock::acquire(&path, LOCK)?;
         files::create_private_dir(&path.join(SEGMENTS_FOLDER))?;

@@ -27,6 +27,7 @@ use crate::provider::shared::protobuf::WireMessage;
 use crate::provider::shared::sidecar;
 use crate::source::assembly::Assembly;
 use crate::source::container::MAX_DOCUMENT_BYTES;
+use crate::text::names::encode_hex;
 
 /// File name of the database of a chat.
 pub(super) const DATABASE: &str = "store.db";
@@ -167,11 +168,8 @@ fn ordered_messages(connection: &Connection, root: &WireMessage<'_>) -> Result<V
         stored.push(MessageRow { id, bytes });
     }
 
-    let named: Vec<usize> = root
-        .bytes(MESSAGES_FIELD)
-        .map(|id| id.iter().map(|byte| format!("{byte:02x}")).collect::<String>())
-        .filter_map(|id| places.get(&id).copied())
-        .collect();
+    let named: Vec<usize> =
+        root.bytes(MESSAGES_FIELD).filter_map(|id| places.get(&encode_hex(id)).copied()).collect();
     let mut is_named = vec![false; stored.len()];
     for place in &named {
         is_named[*place] = true;
