@@ -506,7 +506,7 @@ impl OutdatedLog<'_> {
         Ok(Some(ArchiveChange { id, kept_frames: 0, frames, file }.with_sums(None)))
     }
 
-    /// Returns the record of the log, of which `consumed` bytes are archived.
+    /// Returns the record of the log, which has `consumed` archived bytes.
     fn archived_file(
         &self,
         log: &mut RawLog,
@@ -547,21 +547,11 @@ impl OutdatedLog<'_> {
         }
         let form = form_of_path(self.provider, path, false);
         let frames = pack_content(&mut content, form, 0, length, rules.redactor())?;
-        let (head_hash, tail_hash) = content.hash_ends(length)?;
         let file = ArchivedFile {
             path: path.to_owned(),
-            session_id: self.session_id.to_owned(),
-            provider: self.provider,
             is_log: false,
-            keep: rules.keep(),
-            rules: rules_of(rules.redactor()),
-            modified_us: content.modified_us(),
-            source_modified_us: self.source.modified_us,
             source_size: length.cast_signed(),
-            consumed: length.cast_signed(),
-            head_hash,
-            tail_hash,
-            ..ArchivedFile::default()
+            ..self.archived_file(&mut content, length, rules)?
         };
         let id = self.known.get(path).map(|(id, _)| *id);
         Ok(Some(ArchiveChange { id, kept_frames: 0, frames, file }.with_sums(None)))
