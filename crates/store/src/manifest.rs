@@ -227,6 +227,13 @@ impl Manifest {
         with_checksum(&serde_json::to_string(self).unwrap_or_default())
     }
 
+    /// Retires these segments at the time of this manifest.
+    pub(super) fn retire(&mut self, old: &[i64]) {
+        let at = self.updated_at;
+        self.segments.retain(|segment| !old.contains(&segment.number));
+        self.retired.extend(old.iter().map(|number| RetiredSegment { number: *number, at }));
+    }
+
     /// True if segment `number` is live, or was retired so recently that readers may still need it.
     pub(super) fn includes_segment(&self, number: i64) -> bool {
         self.segments.iter().any(|segment| segment.number == number)

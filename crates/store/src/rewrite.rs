@@ -13,7 +13,7 @@ use schemas::session::{ProblemRow, SessionRow, SourceRow};
 use super::compact::parse_problem_row;
 use super::error::StoreError;
 use super::folder;
-use super::manifest::{RetiredSegment, SegmentEntry};
+use super::manifest::SegmentEntry;
 use super::segment::event_reader::{EventReader, RowSpan};
 use super::segment::open_segment::Segment;
 use super::segment::segment_writer::FinishedSegment;
@@ -133,12 +133,7 @@ impl StoreWriter {
         removal: Removal,
     ) -> Result<(), StoreError> {
         if !old.is_empty() {
-            self.commit(new, |next| {
-                let at = next.updated_at;
-                next.segments.retain(|segment| !old.contains(&segment.number));
-                next.retired
-                    .extend(old.iter().map(|number| RetiredSegment { number: *number, at }));
-            })?;
+            self.commit(new, |next| next.retire(old))?;
             tracing::info!(segments = old.len(), "rewritten");
         }
         match removal {

@@ -23,7 +23,7 @@ use super::error::{StoreError, UserFile};
 use super::lake::imported_from::{LogBeginning, beginning_of};
 use super::lake::keys::LAKE_PATH;
 use super::large_segments::GroupNumber;
-use super::manifest::{LostLogs, Manifest, RetiredSegment, SegmentEntry};
+use super::manifest::{LostLogs, Manifest, SegmentEntry};
 use super::out_of_force::SessionsOutOfForce;
 use super::reduced_writes::ReducedInForce;
 use super::segment::segment_writer::{FinishedSegment, SegmentWriter};
@@ -321,14 +321,12 @@ impl StoreWriter {
         old: &[i64],
     ) -> Result<(), StoreError> {
         self.commit(new.into_iter().collect(), |next| {
-            let at = next.updated_at;
             // Merged rows of responses that were compared need not be compared again.
             let is_merge = !old.is_empty();
             if is_merge && next.segments.iter().all(|one| one.number <= next.compared_up_to) {
                 next.compared_up_to = next.next_segment - 1;
             }
-            next.segments.retain(|segment| !old.contains(&segment.number));
-            next.retired.extend(old.iter().map(|number| RetiredSegment { number: *number, at }));
+            next.retire(old);
         })
     }
 
