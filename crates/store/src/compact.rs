@@ -225,7 +225,7 @@ mod tests {
             events: 0,
             times: None,
             untimed: false,
-            rules: None,
+            rules: Vec::new(),
             row_bytes: 0,
             files: vec![FileEntry { table: "events".into(), bytes: *bytes, xxh3: String::new() }],
         };

@@ -15,7 +15,7 @@ use super::disk::lock::StoreLock;
 use super::error::StoreError;
 use super::folder;
 use super::lost_logs;
-use super::manifest::{CHECKSUMS, FileEntry, Manifest, SKIP_INDEX, SegmentEntry, file_name};
+use super::manifest::{FileEntry, Manifest, SKIP_INDEX, SegmentEntry, file_name};
 use super::segment::segment_rows::RowSource;
 use super::segment::small_files::read_chunk_checksums;
 
@@ -152,13 +152,11 @@ fn is_part_intact(dir: &Path, segment: &SegmentEntry, part: &Range<u64>) -> bool
     true
 }
 
-/// Compares the bytes `part` of a file with the checksums of its chunks, or the whole file if it
-/// has none.
+/// Compares the bytes `part` of a file with the checksums of its chunks, or the whole file if it is
+/// read as one.
 fn is_file_intact(dir: &Path, segment: &SegmentEntry, file: &FileEntry, part: Range<u64>) -> bool {
     let path = file_path(dir, segment, file);
-    let has_chunks = [EVENTS.name, SKIP_INDEX].contains(&file.table.as_str())
-        && segment.file_entry(CHECKSUMS).is_some();
-    if !has_chunks {
+    if ![EVENTS.name, SKIP_INDEX].contains(&file.table.as_str()) {
         return file.verify_at(&path).is_ok();
     }
     let folder = SegmentEntry::folder_path(dir, segment.number);
@@ -191,7 +189,7 @@ mod tests {
                 events: 0,
                 times: None,
                 untimed: false,
-                rules: None,
+                rules: Vec::new(),
                 row_bytes: 0,
                 files,
             }

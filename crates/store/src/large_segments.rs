@@ -140,7 +140,7 @@ mod tests {
             events: 0,
             times: None,
             untimed: false,
-            rules: None,
+            rules: Vec::new(),
             row_bytes: 0,
             files: tables.iter().map(file).collect(),
         }

@@ -11,8 +11,7 @@ use super::disk::checked_file::open_error;
 use super::disk::files;
 use super::error::StoreError;
 
-/// First bytes of a manifest with a checksum, which follows them: xxh3 over all bytes after
-/// [`CHECKSUM_END`]. Earlier versions wrote manifests without one.
+/// First bytes of a manifest, which its checksum follows: xxh3 over all bytes after [`CHECKSUM_END`].
 const CHECKSUM_START: &str = r#"{"xxh3":""#;
 
 /// Bytes between the checksum and the bytes that it covers.
@@ -97,9 +96,8 @@ pub struct SegmentEntry {
     #[serde(default)]
     pub untimed: bool,
     /// The versions of the rules that masked the logs with rows in its table `sources`, sorted; 0 for
-    /// none. `None` in segments of earlier versions, which do not say.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub rules: Option<Vec<i64>>,
+    /// none.
+    pub rules: Vec<i64>,
     /// Size in bytes of the rows of its sessions and logs, which the catalog has.
     #[serde(default)]
     pub row_bytes: u64,
@@ -264,10 +262,13 @@ fn with_checksum(object: &str) -> String {
     [CHECKSUM_START, &checksum, CHECKSUM_END, fields].concat()
 }
 
-/// False if a manifest begins with a checksum that differs from that of its other bytes.
+/// True if a manifest begins with the checksum of its other bytes.
 fn has_right_checksum(bytes: &[u8]) -> bool {
-    let Some(rest) = bytes.strip_prefix(CHECKSUM_START.as_bytes()) else { return true };
-    let Some((checksum, rest)) = rest.split_at_checked(CHECKSUM_DIGITS) else { return false };
+    let rest = bytes.strip_prefix(CHECKSUM_START.as_bytes());
+    let Some((checksum, rest)) = rest.and_then(|rest| rest.split_at_checked(CHECKSUM_DIGITS))
+    else {
+        return false;
+    };
     let fields = rest.strip_prefix(CHECKSUM_END.as_bytes());
     fields.is_some_and(|fields| files::checksum_bytes(fields).as_bytes() == checksum)
 }
@@ -284,7 +285,7 @@ mod tests {
             events: 3,
             times: Some((1, 2)),
             untimed: true,
-            rules: Some(vec![0, 7]),
+            rules: vec![0, 7],
             row_bytes: 5,
             files: vec![FileEntry { table: "events".into(), bytes: 9, xxh3: "00".into() }],
         };

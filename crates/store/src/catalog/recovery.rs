@@ -116,7 +116,7 @@ mod tests {
             events: 2,
             times: None,
             untimed: false,
-            rules: None,
+            rules: Vec::new(),
             row_bytes: 10,
             files: Vec::new(),
         };

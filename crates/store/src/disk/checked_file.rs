@@ -9,8 +9,7 @@
 //!
 //! A search reads a few hundred bytes here and there, so a checksum of a whole file or of a whole
 //! section would cost far more than the search. A chunk is compared when this process first reads a
-//! byte of it; later reads of it cost nothing more. Segments of earlier versions have no such file
-//! and are read unchecked until they are merged.
+//! byte of it; later reads of it cost nothing more.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -37,7 +36,7 @@ pub(crate) struct CheckedFile {
     path: PathBuf,
     file: File,
     length: u64,
-    /// Empty for a segment without checksums.
+    /// Empty for an object of a lake, whose chunks cannot be checked.
     checksums: Vec<u32>,
     /// One bit for each chunk, set once the chunk is verified.
     verified: Vec<AtomicU64>,

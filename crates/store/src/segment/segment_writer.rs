@@ -231,7 +231,7 @@ impl SegmentWriter {
             events: self.rows,
             times: self.times,
             untimed: self.has_untimed_rows,
-            rules: Some(std::mem::take(&mut self.rules).into_iter().collect()),
+            rules: std::mem::take(&mut self.rules).into_iter().collect(),
             row_bytes: rows.row_bytes(),
             files: entries,
         };

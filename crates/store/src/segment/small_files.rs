@@ -49,14 +49,16 @@ pub(crate) fn read_whole(path: &Path, expected: &FileEntry) -> Result<Vec<u8>, S
 }
 
 /// Reads the checksums of the chunks of `events` or `skip` in a segment, whose folder is `folder`.
-/// Empty if the segment has none.
 pub(crate) fn read_chunk_checksums(
     folder: &Path,
     entry: &SegmentEntry,
     table: &str,
 ) -> Result<Vec<u32>, StoreError> {
-    let Some(expected) = entry.file_entry(CHECKSUMS) else { return Ok(Vec::new()) };
-    let bytes = read_whole(&folder.join(file_name(CHECKSUMS)), expected)?;
+    let path = folder.join(file_name(CHECKSUMS));
+    let Some(expected) = entry.file_entry(CHECKSUMS) else {
+        return Err(StoreError::damaged(&path, "the manifest does not list it"));
+    };
+    let bytes = read_whole(&path, expected)?;
     let (all, _) = bytes.as_chunks::<4>();
     let events_bytes = entry.file_entry(EVENTS.name).map_or(0, |file| file.bytes);
     let events_chunks =
