@@ -4,6 +4,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
+use ingest::discover::real_path;
 use ingest::relocate::FolderMove;
 use schemas::{ErrorCode, ToolError};
 
@@ -48,15 +49,10 @@ pub(crate) fn find_folder(search: &FolderSearch<'_>) -> Result<Option<PathBuf>, 
 /// # Errors
 /// Fails if it does not exist.
 pub(crate) fn resolve_folder(folder: &Path) -> Result<PathBuf, ToolError> {
-    let resolved = std::fs::canonicalize(folder).ok().filter(|folder| folder.is_dir());
-    let Some(resolved) = resolved else {
+    real_path(folder).ok().filter(|folder| folder.is_dir()).ok_or_else(|| {
         let message = format!("The folder {} does not exist", folder.display());
-        return Err(ToolError::new(ErrorCode::InvalidArgument, message).with_path(folder));
-    };
-    // Windows gives a form that programs do not expect.
-    let plain = resolved.to_str().and_then(|path| path.strip_prefix(r"\\?\"));
-    let plain = plain.filter(|path| !path.starts_with("UNC")).map(PathBuf::from);
-    Ok(plain.unwrap_or(resolved))
+        ToolError::new(ErrorCode::InvalidArgument, message).with_path(folder)
+    })
 }
 
 /// Returns the folder in the first repository that is the wanted one.

@@ -11,12 +11,12 @@ mod new_session;
 mod opencode;
 mod pi;
 
-use std::fs;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use ingest::discover::real_path;
 use ingest::provider::format::AgentFolders;
 use ingest::relocate::LogPlace;
 use schemas::{ErrorCode, Provider, ToolError};
@@ -154,8 +154,7 @@ impl NativeCopy {
 /// Returns a folder as the system names it, which is how agents name theirs.
 fn real_folder(folder: &Path) -> PathBuf {
     let absolute = std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
-    // On Windows the real path has a prefix that agents do not write.
-    if cfg!(windows) { absolute } else { fs::canonicalize(&absolute).unwrap_or(absolute) }
+    real_path(&absolute).unwrap_or(absolute)
 }
 
 /// Returns records as lines.
