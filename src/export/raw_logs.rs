@@ -1,18 +1,18 @@
 //! Opens the logs of exported sessions again.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::io;
 use std::sync::Arc;
 
 use ingest::discover::RawLog;
-use ingest::provider::call_arguments::{CallArguments, find_call_arguments};
+use ingest::provider::call_arguments::CallArguments;
 use ingest::redact::Redactor;
 use schemas::session::EventRow;
 use schemas::{EventType, ToolError};
 
 use store::Snapshot;
 use tools::error::store_error;
-use tools::{Call, Tools};
+use tools::{Call, Tools, find_arguments};
 
 /// The logs of this machine, and what masks their secrets.
 pub(crate) struct RawLogs {
@@ -38,32 +38,16 @@ impl RawLogs {
         RawLog::open(self.paths.get(session_id).ok_or(io::ErrorKind::NotFound)?)
     }
 
-    /// Finds the arguments of calls in the log of a session, by the indexes of the events. Each record is read
-    /// and searched once. Without the log, nothing is found.
+    /// Finds the arguments of calls in the log of a session, by the indexes of the events. Without the
+    /// log, nothing is found.
     pub(crate) fn find_arguments(
         &self,
         session_id: &str,
         rows: &[EventRow],
         call: &Call<'_>,
     ) -> Result<HashMap<i32, CallArguments>, ToolError> {
-        let mut found = HashMap::new();
-        let Ok(mut log) = self.open(session_id) else { return Ok(found) };
-        let mut records: BTreeMap<(i64, i64), Vec<&EventRow>> = BTreeMap::new();
-        for row in rows.iter().filter(|row| row.event_type == EventType::ToolCall) {
-            records.entry((row.source_offset, row.source_length)).or_default().push(row);
-        }
-        for ((offset, length), calls) in records {
-            call.ensure_running()?;
-            let record = log.read_record(offset.cast_unsigned(), length.cast_unsigned());
-            let Ok(record) = record else { continue };
-            let texts: Vec<&str> = calls.iter().map(|row| row.text.as_str()).collect();
-            let by_text = find_call_arguments(&record, &texts, &self.redactor);
-            for row in calls {
-                if let Some(arguments) = by_text.get(row.text.as_str()) {
-                    found.insert(row.event_index, arguments.clone());
-                }
-            }
-        }
-        Ok(found)
+        let Ok(mut log) = self.open(session_id) else { return Ok(HashMap::new()) };
+        let calls = rows.iter().filter(|row| row.event_type == EventType::ToolCall);
+        find_arguments(&mut log, calls, &self.redactor, call)
     }
 }

@@ -82,7 +82,7 @@ pub use self::reply::history::{
     Stop, WantedColumns, WriteError,
 };
 pub use self::reply::interface::Interface;
-pub use self::reply::rows::{read_all_events, read_events};
+pub use self::reply::rows::{find_arguments, read_all_events, read_events};
 pub use self::reply::selection::SessionSelection;
 pub use self::reply::session_filter::session_filter;
 pub use self::reply::session_sums::MAX_SUBAGENT_DEPTH;

@@ -1,10 +1,10 @@
 //! Finds, for `sessions restore --file`, the content of a file as an agent last read or wrote it: from
 //! whole reads and writes, from the lines that were read, and from the edits since.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 
 use ingest::discover::RawLog;
-use ingest::provider::call_arguments::{CallArguments, find_call_arguments};
+use ingest::provider::call_arguments::CallArguments;
 use ingest::redact::{Redactor, masked_kinds};
 use schemas::session::EventRow;
 use schemas::{EventType, ToolError};
@@ -17,7 +17,7 @@ use super::reply::budget::echoed_name;
 use super::reply::call::Call;
 use super::reply::file_action::read_file_action;
 use super::reply::file_state::{FileAction, FileState, KnownText, contiguous_runs};
-use super::reply::rows::{find_log, read_all_events, read_event_range};
+use super::reply::rows::{find_arguments, find_log, read_all_events, read_event_range};
 use super::reply::tools::Tools;
 use store::Snapshot;
 
@@ -69,7 +69,7 @@ pub(super) fn run(
     for session in find_calls(snapshot, file, call)?.into_keys() {
         call.ensure_running()?;
         let rows = read_all_events(snapshot, session, call)?;
-        add_calls(snapshot, session, &rows, file, redactor, (&mut calls, &mut doubts))?;
+        add_calls(snapshot, session, &rows, file, redactor, call, (&mut calls, &mut doubts))?;
     }
     calls.sort_by_key(|call| (call.time, call.session, call.event_index));
     if let Some((session, event)) = &end {
@@ -144,6 +144,7 @@ fn add_calls(
     rows: &[EventRow],
     file: &BlamedFile,
     redactor: &Redactor,
+    call: &Call<'_>,
     (calls, doubts): (&mut Vec<CallOnFile>, &mut Vec<String>),
 ) -> Result<(), ToolError> {
     let summary = &snapshot.sessions()[session];
@@ -157,7 +158,7 @@ fn add_calls(
         .filter(|action| action.is_edit() && action.call.event_type == EventType::ToolCall)
         .map(|action| action.call)
         .collect();
-    let arguments = find_arguments(snapshot, session, &edits, redactor)?;
+    let arguments = find_edits(snapshot, session, &edits, redactor, call)?;
     let is_unread = edits.iter().any(|call| !arguments.contains_key(&call.event_index));
     if is_unread {
         doubts.push(format!(
@@ -180,34 +181,18 @@ fn add_calls(
 }
 
 /// Finds the arguments of calls in the log of their session, by the indexes of the events.
-fn find_arguments(
+fn find_edits(
     snapshot: &Snapshot,
     session: usize,
     edits: &[&EventRow],
     redactor: &Redactor,
+    call: &Call<'_>,
 ) -> Result<HashMap<i32, CallArguments>, ToolError> {
-    let mut found = HashMap::new();
     if edits.is_empty() {
-        return Ok(found);
+        return Ok(HashMap::new());
     }
-    let source = find_log(snapshot, session)?;
-    let Some(mut log) = source.and_then(|row| RawLog::open(&row.path).ok()) else {
-        return Ok(found);
-    };
-    let mut records: BTreeMap<(i64, i64), Vec<&EventRow>> = BTreeMap::new();
-    for row in edits {
-        records.entry((row.source_offset, row.source_length)).or_default().push(row);
+    match find_log(snapshot, session)?.and_then(|row| RawLog::open(&row.path).ok()) {
+        Some(mut log) => find_arguments(&mut log, edits.iter().copied(), redactor, call),
+        None => Ok(HashMap::new()),
     }
-    for ((offset, length), calls) in records {
-        let record = log.read_record(offset.cast_unsigned(), length.cast_unsigned());
-        let Ok(record) = record else { continue };
-        let texts: Vec<&str> = calls.iter().map(|row| row.text.as_str()).collect();
-        let by_text = find_call_arguments(&record, &texts, redactor);
-        for row in calls {
-            if let Some(arguments) = by_text.get(row.text.as_str()) {
-                found.insert(row.event_index, arguments.clone());
-            }
-        }
-    }
-    Ok(found)
 }

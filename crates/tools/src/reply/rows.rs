@@ -1,9 +1,12 @@
 //! Reads events of one session, and pages through them within a budget.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 
 use arrow::array::{Array, AsArray, RecordBatch};
+use ingest::discover::RawLog;
+use ingest::provider::call_arguments::{CallArguments, find_call_arguments};
+use ingest::redact::Redactor;
 use ingest::redact::columns::is_masked_path;
 use schemas::session::{EventRow, SessionRow, SourceRow};
 use schemas::table::EventColumn;
@@ -342,4 +345,32 @@ impl Pager<'_> {
         event.text_offset = (offset > 0).then_some(offset);
         Some(if is_cut { EventFit::Until(offset + kept_chars) } else { EventFit::Whole })
     }
+}
+
+/// Finds the arguments of calls in the log of their session, by the indexes of the events. Each record is
+/// read and searched once.
+pub fn find_arguments<'r>(
+    log: &mut RawLog,
+    calls: impl Iterator<Item = &'r EventRow>,
+    redactor: &Redactor,
+    call: &Call<'_>,
+) -> Result<HashMap<i32, CallArguments>, ToolError> {
+    let mut records: BTreeMap<(i64, i64), Vec<&EventRow>> = BTreeMap::new();
+    for row in calls {
+        records.entry((row.source_offset, row.source_length)).or_default().push(row);
+    }
+    let mut found = HashMap::new();
+    for ((offset, length), calls) in records {
+        call.ensure_running()?;
+        let record = log.read_record(offset.cast_unsigned(), length.cast_unsigned());
+        let Ok(record) = record else { continue };
+        let texts: Vec<&str> = calls.iter().map(|row| row.text.as_str()).collect();
+        let by_text = find_call_arguments(&record, &texts, redactor);
+        for row in calls {
+            if let Some(arguments) = by_text.get(row.text.as_str()) {
+                found.insert(row.event_index, arguments.clone());
+            }
+        }
+    }
+    Ok(found)
 }
