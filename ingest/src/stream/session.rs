@@ -14,6 +14,7 @@ use super::log_folder::find_log_folder;
 use super::repository::{self, Repository};
 use crate::redact::{MaskedColumns, mask_text};
 use crate::text::names::truncate_name;
+use crate::text::render::shorten_notification;
 use crate::text::sanitize::clean;
 
 /// Maximum number of characters of a title; longer titles are cut.
@@ -66,6 +67,11 @@ impl Stream {
     /// Adds a notification that is nothing but a text of this kind.
     pub fn push_notification(&mut self, subtype: &str, text: &str) {
         self.push_notice(subtype, text, None);
+    }
+
+    /// Adds a notification that is nothing but a text of this kind, cut to the length of notifications.
+    pub fn push_shortened(&mut self, subtype: &str, text: &str) {
+        self.push_notification(subtype, &shorten_notification(text));
     }
 
     /// Adds a notification that may report an error. `is_error` is `None` if the log does not say.

@@ -1,5 +1,7 @@
 //! Renders tool inputs, tool results and notifications as readable text.
 
+use std::borrow::Cow;
+
 use simd_json::prelude::*;
 
 use crate::text::json::{JsonFields, Value, string_value};
@@ -84,15 +86,21 @@ fn is_empty(value: Value<'_>) -> bool {
         || value.as_object().is_some_and(|object| object.is_empty())
 }
 
-/// Cuts a notification's text at [`MAX_NOTIFICATION_BYTES`] and appends how many bytes are missing.
+/// Cuts a notification's text as [`shorten_notification`] does.
 pub(crate) fn truncate_notification(out: &mut String) {
-    if out.len() <= MAX_NOTIFICATION_BYTES {
-        return;
+    if let Cow::Owned(shortened) = shorten_notification(out) {
+        *out = shortened;
     }
-    let at = truncation_point(out, MAX_NOTIFICATION_BYTES);
-    let missing = out.len() - at;
-    out.truncate(at);
-    out.push_str(&format!("\n[{missing} more bytes in the source]"));
+}
+
+/// Returns a notification's text, cut at [`MAX_NOTIFICATION_BYTES`], with the number of bytes that are
+/// missing. A text that was cut must not be cut again, which would cut that number.
+pub(crate) fn shorten_notification(text: &str) -> Cow<'_, str> {
+    if text.len() <= MAX_NOTIFICATION_BYTES {
+        return Cow::Borrowed(text);
+    }
+    let at = truncation_point(text, MAX_NOTIFICATION_BYTES);
+    Cow::Owned(format!("{}\n[{} more bytes in the source]", &text[..at], text.len() - at))
 }
 
 /// Returns where to cut a text to at most `max_bytes`. The cut is between two words, unless that

@@ -306,8 +306,7 @@ fn push_output(text: &str, at: RecordAt, out: &mut Stream) {
         out.set_confidence(Confidence::Estimated);
     }
     if !rest.trim().is_empty() {
-        render::truncate_notification(&mut rest);
-        out.push_notification("output", &rest);
+        out.push_shortened("output", &rest);
     }
 }
 

@@ -101,9 +101,8 @@ impl AmpDecoder {
             let Some(context) = message.non_null(key) else { continue };
             self.text.clear();
             render::append_value(context, &mut self.text);
-            render::truncate_notification(&mut self.text);
             if !self.text.is_empty() {
-                out.push_notification(subtype, &self.text);
+                out.push_shortened(subtype, &self.text);
             }
         }
     }

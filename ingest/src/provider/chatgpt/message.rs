@@ -120,8 +120,7 @@ impl ChatGptDecoder {
     /// Pushes the text as a notification, unless there is none.
     fn push_notice(&mut self, subtype: &str, out: &mut Stream) {
         if !self.text.trim().is_empty() {
-            render::truncate_notification(&mut self.text);
-            out.push_notification(subtype, &self.text);
+            out.push_shortened(subtype, &self.text);
         }
     }
 

@@ -185,8 +185,7 @@ impl ClaudeAiDecoder {
             self.text.clear();
             self.text.push_str(attachment.text("file_name").unwrap_or(""));
             render::append_line(content, &mut self.text);
-            render::truncate_notification(&mut self.text);
-            out.push_notification("attachment", &self.text);
+            out.push_shortened("attachment", &self.text);
         }
     }
 

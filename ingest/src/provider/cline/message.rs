@@ -41,7 +41,7 @@ impl ClineSessionDecoder {
                 out.count_unknown("record", role.unwrap_or("untyped"));
                 self.text.clear();
                 render::append_notification(message, &["role", "id", "ts"], &mut self.text);
-                self.push_cut_notification(role.unwrap_or("untyped"), out);
+                out.push_shortened(role.unwrap_or("untyped"), &self.text);
             }
         }
         RecordOutcome::Events
@@ -58,7 +58,7 @@ impl ClineSessionDecoder {
         if let Some(kind) = client_text_kind(message) {
             self.text.clear();
             render::append_field(message, "content", &mut self.text);
-            return self.push_cut_notification(kind, out);
+            return out.push_shortened(kind, &self.text);
         }
 
         let prompt = collect_prompt(content_text, blocks, out);
@@ -74,7 +74,7 @@ impl ClineSessionDecoder {
                     let path = block.text("path").unwrap_or("");
                     let content = block.text("content").unwrap_or("");
                     self.text = format!("{path}\n{content}");
-                    self.push_cut_notification("attached_file", out);
+                    out.push_shortened("attached_file", &self.text);
                 }
                 kind => self.decode_side_block(kind, *block, out),
             }
@@ -157,13 +157,7 @@ impl ClineSessionDecoder {
         }
         self.text.clear();
         render::append_notification(block, &["type"], &mut self.text);
-        self.push_cut_notification(kind, out);
-    }
-
-    /// Pushes the text of the decoder, cut to the length of a notification.
-    fn push_cut_notification(&mut self, subtype: &str, out: &mut Stream) {
-        render::truncate_notification(&mut self.text);
-        out.push_notification(subtype, &self.text);
+        out.push_shortened(kind, &self.text);
     }
 }
 
@@ -265,16 +259,9 @@ impl<'a> TextElement<'a> {
 
 /// Parses token counts. The recorded input includes tokens read from and written to a cache.
 fn read_usage(metrics: Value<'_>) -> Usage {
-    let cache_read = metrics.int("cacheReadTokens");
-    let cache_write = metrics.int("cacheWriteTokens");
-    let cached = cache_read.unwrap_or(0).saturating_add(cache_write.unwrap_or(0));
-    Usage {
-        input: metrics.int("inputTokens").map(|input| input.saturating_sub(cached).max(0)),
-        output: metrics.int("outputTokens"),
-        cache_read,
-        cache_write,
-        ..Usage::default()
-    }
+    let cached = [metrics.int("cacheReadTokens"), metrics.int("cacheWriteTokens")];
+    let output = metrics.int("outputTokens");
+    Usage { output, ..chat::without_cache(metrics.int("inputTokens"), cached) }
 }
 
 #[cfg(test)]

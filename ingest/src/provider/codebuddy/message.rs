@@ -184,8 +184,7 @@ impl CodeBuddyDecoder {
         };
         if let Some((_, subtype)) = MACHINE_MARKS.iter().find(|(mark, _)| is_marked(mark)) {
             append_parts(object, "content", &mut self.text);
-            render::truncate_notification(&mut self.text);
-            return out.push_notification(subtype, &self.text);
+            return out.push_shortened(subtype, &self.text);
         }
 
         let plain = object.text("content").into_iter();
@@ -292,10 +291,9 @@ fn read_raw_usage(usage: Value<'_>) -> Usage {
     Usage {
         output: usage.int("completion_tokens"),
         reasoning: details.and_then(|details| details.int("reasoning_tokens")),
-        ..without_cache(
+        ..chat::without_cache(
             usage.int("prompt_tokens"),
-            cached.into_iter().flatten().max(),
-            usage.int("cache_creation_input_tokens"),
+            [cached.into_iter().flatten().max(), usage.int("cache_creation_input_tokens")],
         )
     }
 }
@@ -310,21 +308,9 @@ fn read_usage(usage: Value<'_>) -> Usage {
     Usage {
         output: usage.int("outputTokens"),
         reasoning: detail("outputTokensDetails", "reasoning_tokens"),
-        ..without_cache(
+        ..chat::without_cache(
             usage.int("inputTokens"),
-            cached.into_iter().flatten().max(),
-            usage.int("cacheCreationInputTokens"),
+            [cached.into_iter().flatten().max(), usage.int("cacheCreationInputTokens")],
         )
-    }
-}
-
-/// Returns the counts of an input that includes what was read from and written to the cache.
-fn without_cache(input: Option<i64>, read: Option<i64>, written: Option<i64>) -> Usage {
-    let cached = read.unwrap_or(0).saturating_add(written.unwrap_or(0));
-    Usage {
-        input: input.map(|input| input.saturating_sub(cached).max(0)),
-        cache_read: read,
-        cache_write: written,
-        ..Usage::default()
     }
 }

@@ -19,6 +19,7 @@ use serde::{Deserialize, Serialize};
 
 use super::output;
 use crate::provider::format::ResponseKey;
+use crate::provider::shared::chat;
 use crate::provider::shared::identity::hash_id;
 use crate::stream::push_bounded;
 use crate::text::json::{JsonFields, Value};
@@ -206,16 +207,10 @@ pub(super) fn describe_quota(event: Value<'_>) -> String {
 
 /// Parses token counts. Input includes cached tokens, read and written; output includes reasoning.
 fn read_usage(usage: Value<'_>) -> Usage {
-    let cached = usage.int("cached_input_tokens");
-    let written = usage.int("cache_write_input_tokens");
-    let outside = cached.unwrap_or(0) + written.unwrap_or(0);
+    let cached = [usage.int("cached_input_tokens"), usage.int("cache_write_input_tokens")];
     Usage {
-        input: usage.int("input_tokens").map(|input| (input - outside).max(0)),
         output: usage.int("output_tokens"),
-        cache_read: cached,
-        cache_write: written,
-        cache_write_1h: None,
         reasoning: usage.int("reasoning_output_tokens"),
-        ..Usage::default()
+        ..chat::without_cache(usage.int("input_tokens"), cached)
     }
 }

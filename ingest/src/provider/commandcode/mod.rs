@@ -175,8 +175,7 @@ impl CommandCodeDecoder {
                 let other = source.filter(|source| !TYPED.contains(source));
                 if let Some(subtype) = mark.map(|(_, subtype)| *subtype).or(other) {
                     chat::append_field(message, "content", &mut self.text);
-                    render::truncate_notification(&mut self.text);
-                    out.push_notification(subtype, &self.text);
+                    out.push_shortened(subtype, &self.text);
                 } else {
                     blocks::push_user_content(content, &[], out);
                 }

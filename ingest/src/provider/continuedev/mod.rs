@@ -166,8 +166,7 @@ impl ContinueDecoder {
                 if role != "system" {
                     out.count_unknown("record", role);
                 }
-                render::truncate_notification(&mut self.text);
-                out.push_notification(role, &self.text);
+                out.push_shortened(role, &self.text);
             }
         }
         if let Some(summary) = item.non_empty("conversationSummary") {

@@ -361,8 +361,7 @@ impl CopilotDecoder {
         if std::mem::replace(&mut self.state.system, hash) == hash {
             return RecordOutcome::Merged("repeated_system_prompt");
         }
-        render::truncate_notification(&mut self.text);
-        out.push_notification(kind, &self.text);
+        out.push_shortened(kind, &self.text);
         RecordOutcome::Events
     }
 

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use schemas::Usage;
 use serde::{Deserialize, Serialize};
 
-use crate::provider::shared::chat::first_int;
+use crate::provider::shared::chat::{self, first_int};
 use crate::text::json::{JsonFields, Value};
 
 /// Token counts by model.
@@ -159,17 +159,12 @@ pub(super) fn read_compaction_usage(used: Value<'_>) -> Usage {
 
 /// Parses counts whose input includes tokens read from and written to the cache.
 fn read_usage(counts: Value<'_>) -> Usage {
-    let input = first_int(counts, &["inputTokens", "input"]);
     let cache_read = first_int(counts, &["cacheReadTokens", "cachedInput"]);
-    let cache_write = counts.int("cacheWriteTokens");
-    let cached = cache_read.unwrap_or(0).saturating_add(cache_write.unwrap_or(0));
+    let cached = [cache_read, counts.int("cacheWriteTokens")];
     Usage {
-        input: input.map(|input| input.saturating_sub(cached).max(0)),
         output: first_int(counts, &["outputTokens", "output"]),
-        cache_read,
-        cache_write,
         reasoning: counts.int("reasoningTokens"),
-        ..Usage::default()
+        ..chat::without_cache(first_int(counts, &["inputTokens", "input"]), cached)
     }
 }
 

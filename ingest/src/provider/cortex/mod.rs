@@ -188,8 +188,7 @@ fn push_user_message(message: Value<'_>, out: &mut Stream) {
         prompt.push_str(message.text("content").unwrap_or(""));
     }
     if !machine.is_empty() {
-        render::truncate_notification(&mut machine);
-        out.push_notification("internal", &machine);
+        out.push_shortened("internal", &machine);
     }
     blocks::push_user_text(&prompt, MACHINE_TEXTS, out);
 }

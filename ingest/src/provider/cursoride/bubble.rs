@@ -76,10 +76,7 @@ impl BubbleDecoder {
                 let message = "a bubble is not valid JSON, so only its text was kept; \
                     restore the database from a copy";
                 out.push_problem(at, ProblemKind::BadJson, message);
-                self.text.clear();
-                self.text.push_str(bubble.text("text").unwrap_or(""));
-                render::truncate_notification(&mut self.text);
-                out.push_notification(kind, &self.text);
+                out.push_shortened(kind, bubble.text("text").unwrap_or(""));
                 return RecordOutcome::Events;
             }
             None => {}

@@ -13,7 +13,6 @@ use crate::provider::shared::document::Document;
 use crate::provider::shared::identity::begin_identified_record;
 use crate::stream::{DecodedEvent, RecordAt, Stream, parse_micros};
 use crate::text::json::{JsonFields, LineItem, Parser, Value, string_value};
-use crate::text::render;
 
 /// The table of the last messages of subagents.
 pub(super) const HEADS: &str = "subagent_heads";
@@ -109,8 +108,7 @@ impl DevinDecoder {
                     out.count_unknown("record", role);
                 }
                 let subtype = if role == "user" { "machine" } else { role };
-                render::truncate_notification(&mut self.text);
-                out.push_notification(subtype, &self.text);
+                out.push_shortened(subtype, &self.text);
             }
         }
     }

@@ -45,8 +45,7 @@ pub(super) fn decode_message(
                 out.count_unknown("record", &format!("message {}", role.unwrap_or("untyped")));
             }
             render::append_field(message, "content", text);
-            render::truncate_notification(text);
-            out.push_notification(hidden.or(role).unwrap_or("message"), text);
+            out.push_shortened(hidden.or(role).unwrap_or("message"), text);
         }
     }
 }
@@ -77,8 +76,7 @@ fn decode_user_message(
     match hidden {
         _ if words.is_empty() && out.pushed_count() > 0 => {}
         Some(subtype) => {
-            render::truncate_notification(&mut words);
-            out.push_notification(subtype, &words);
+            out.push_shortened(subtype, &words);
         }
         None => push_user_text(&words, out),
     }

@@ -55,7 +55,6 @@ impl DroidSettings {
                 output: counts["outputTokens"].as_i64(),
                 cache_read: counts["cacheReadTokens"].as_i64(),
                 cache_write: counts["cacheCreationTokens"].as_i64(),
-                cache_write_1h: None,
                 reasoning: counts["thinkingTokens"].as_i64(),
                 ..Usage::default()
             },

@@ -192,7 +192,6 @@ fn read_usage(usage: Value<'_>) -> Usage {
         output: first_int(usage, &["output_tokens", "outputTokens", "output"]),
         cache_read: first_int(usage, &read_keys),
         cache_write: first_int(usage, &write_keys),
-        cache_write_1h: None,
         reasoning: first_int(usage, &["thinking_tokens", "thinkingTokens", "reasoning_tokens"]),
         ..Usage::default()
     }

@@ -220,8 +220,7 @@ impl LineDecoder for DshDecoder {
             }
             "compaction/summary" => {
                 chat::append_field(data, "summary", &mut self.text);
-                render::truncate_notification(&mut self.text);
-                out.push_notification("compact_summary", &self.text);
+                out.push_shortened("compact_summary", &self.text);
                 let usage = data.object("usage").map(read_usage).unwrap_or_default();
                 out.push_usage(usage, None, None);
             }
@@ -272,8 +271,7 @@ impl DshDecoder {
         } else if source == Some("user") {
             out.push_text(EventType::User, &self.text);
         } else {
-            render::truncate_notification(&mut self.text);
-            out.push_notification(source.unwrap_or("untyped"), &self.text);
+            out.push_shortened(source.unwrap_or("untyped"), &self.text);
         }
     }
 

@@ -83,8 +83,7 @@ impl ForgeDecoder {
                     out.count_unknown("record", role);
                 }
                 self.text.push_str(content);
-                render::truncate_notification(&mut self.text);
-                out.push_notification(&role.to_lowercase(), &self.text);
+                out.push_shortened(&role.to_lowercase(), &self.text);
             }
         }
     }
@@ -94,8 +93,7 @@ impl ForgeDecoder {
     fn push_user_text(&mut self, message: Value<'_>, content: &str, out: &mut Stream) {
         if message.flag("droppable") == Some(true) {
             self.text.push_str(content);
-            render::truncate_notification(&mut self.text);
-            return out.push_notification("attachments", &self.text);
+            return out.push_shortened("attachments", &self.text);
         }
         let typed = message.object("raw_content");
         let typed_text = typed.and_then(|typed| typed.non_empty("Text"));

@@ -49,8 +49,7 @@ impl GeminiDecoder {
                     render::append_content(content, &mut self.text);
                 }
                 if content.is_some_and(function_response::is_answer_only) {
-                    render::truncate_notification(&mut self.text);
-                    return out.push_notification(function_response::SUBTYPE, &self.text);
+                    return out.push_shortened(function_response::SUBTYPE, &self.text);
                 }
                 self.push_user_text(out);
                 self.push_attached_files(message, out);
@@ -98,8 +97,7 @@ impl GeminiDecoder {
 
         let at = text.find(REFERENCED_FILES_HEADING).unwrap_or(0);
         text.drain(..at);
-        render::truncate_notification(&mut text);
-        out.push_notification("attached_file", &text);
+        out.push_shortened("attached_file", &text);
     }
 
     /// Decodes one response of the model: thoughts, text, calls with their results, and tokens.
@@ -199,8 +197,6 @@ fn read_usage(tokens: Value<'_>) -> Usage {
         input: tokens.int("input").map(|input| (input - cached.unwrap_or(0)).max(0) + tool),
         output: tokens.int("output").map(|output| output + thoughts.unwrap_or(0)),
         cache_read: cached,
-        cache_write: None,
-        cache_write_1h: None,
         reasoning: thoughts,
         ..Usage::default()
     }

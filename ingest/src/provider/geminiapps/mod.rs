@@ -177,8 +177,7 @@ fn decode_entry(entry: Value<'_>, _: &[u8], at: RecordAt, out: &mut Stream) -> R
             out.begin_step();
             out.push_text(EventType::Message, &text);
         } else {
-            render::truncate_notification(&mut text);
-            out.push_notification("activity", &text);
+            out.push_shortened("activity", &text);
         }
     }
     RecordOutcome::Events

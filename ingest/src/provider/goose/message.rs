@@ -89,8 +89,7 @@ impl GooseDecoder {
             if !is_hidden {
                 out.count_unknown("record", role);
             }
-            render::truncate_notification(&mut self.text);
-            return out.push_notification(subtype, &self.text);
+            return out.push_shortened(subtype, &self.text);
         }
 
         if role == "assistant" {

@@ -34,7 +34,6 @@ use crate::source::bounded_file::read_bounded_file;
 use crate::source::container::has_log;
 use crate::stream::{DecodedEvent, RecordAt, Stream, TitleFrom};
 use crate::text::json::{JsonFields, Parser, Value, string_value};
-use crate::text::render;
 
 pub(super) const FORMAT: LogFormat = LogFormat {
     provider: Provider::Gptme,
@@ -236,7 +235,7 @@ impl GptmeDecoder {
             role => {
                 let role = role.unwrap_or("untyped");
                 out.count_unknown("record", role);
-                push_notice(role, content, out);
+                out.push_shortened(role, content);
             }
         }
         RecordOutcome::Events
@@ -285,19 +284,13 @@ impl GptmeDecoder {
             self.open_calls.retain(|open| open != id);
         }
         let Some(id) = named.or_else(|| self.open_calls.pop_front()) else {
-            return push_notice("system", content, out);
+            return out.push_shortened("system", content);
         };
         let exit_code = parse_return_code(content);
         let has_failed = FAILURES.iter().any(|start| content.starts_with(start))
             || exit_code.is_some_and(|code| code != 0);
         out.push_result(Some(&id), content, Some(has_failed), exit_code);
     }
-}
-
-fn push_notice(subtype: &str, text: &str, out: &mut Stream) {
-    let mut text = text.to_owned();
-    render::truncate_notification(&mut text);
-    out.push_notification(subtype, &text);
 }
 
 /// Pushes the names of the files of a prompt.

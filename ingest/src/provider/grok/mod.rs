@@ -32,7 +32,6 @@ use crate::provider::shared::{chat, drift, sidecar, user_query};
 use crate::stream::{DecodedEvent, RecordAt, Stream, TitleFrom, parse_micros};
 use crate::text::json::{JsonFields, Parser, Value};
 use crate::text::names::is_uuid;
-use crate::text::render;
 
 pub(super) const FORMAT: LogFormat = LogFormat {
     provider: Provider::Grok,
@@ -266,8 +265,7 @@ impl LineDecoder for GrokDecoder {
             "tool_result" => self.decode_tool_result(object, out),
             "system" => {
                 chat::append_field(object, "content", &mut self.text);
-                render::truncate_notification(&mut self.text);
-                out.push_notification("system_prompt", &self.text);
+                out.push_shortened("system_prompt", &self.text);
             }
             _ => drift::push_unknown_record(Some(kind), object, &["type"], out),
         }

@@ -17,6 +17,7 @@ use memchr::memmem;
 use schemas::Usage;
 use schemas::session::TURN_SUM;
 
+use crate::provider::shared::chat;
 use crate::source::candidate::LogCandidate;
 use crate::source::container::Content;
 use crate::source::lines::{LogLine, LogLines};
@@ -102,12 +103,9 @@ pub(super) fn push_turn(turn: &TurnCounts, at: RecordAt, out: &mut Stream) {
 
 /// Parses token counts. Input includes cached tokens, and output includes reasoning.
 fn read_usage(counts: Value<'_>) -> Usage {
-    let cached = counts.int("cachedReadTokens");
     Usage {
-        input: counts.int("inputTokens").map(|input| (input - cached.unwrap_or(0)).max(0)),
         output: counts.int("outputTokens"),
-        cache_read: cached,
         reasoning: counts.int("reasoningTokens"),
-        ..Usage::default()
+        ..chat::without_cache(counts.int("inputTokens"), [counts.int("cachedReadTokens"), None])
     }
 }

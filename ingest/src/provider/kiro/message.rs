@@ -78,7 +78,7 @@ impl KiroDecoder {
         let state = user.object("env_context").and_then(|context| context.object("env_state"));
         out.set_cwd(state.and_then(|state| state.text("current_working_directory")));
         if let Some(context) = user.non_empty("additional_context") {
-            push_notification("context", context, out);
+            out.push_shortened("context", context);
         }
 
         let Some(content) = user.object("content") else { return };
@@ -92,7 +92,7 @@ impl KiroDecoder {
         }
         match held.non_empty("prompt") {
             Some(words) if INTERRUPT_PREFIXES.iter().any(|prefix| words.starts_with(prefix)) => {
-                push_notification("interrupted", words, out);
+                out.push_shortened("interrupted", words);
             }
             Some(words) => out.push_prompt(words),
             None => {}
@@ -211,14 +211,8 @@ impl KiroDecoder {
     fn push_unknown(&mut self, subtype: &str, record: Value<'_>, out: &mut Stream) {
         self.text.clear();
         render::append_notification(record, &["version", "kind"], &mut self.text);
-        push_notification(subtype, &self.text, out);
+        out.push_shortened(subtype, &self.text);
     }
-}
-
-fn push_notification(subtype: &str, text: &str, out: &mut Stream) {
-    let mut text = text.to_owned();
-    render::truncate_notification(&mut text);
-    out.push_notification(subtype, &text);
 }
 
 /// Pushes the model's words, if there are any.

@@ -145,8 +145,7 @@ impl TrajectoryDecoder {
             out.count_unknown("record", kind);
         }
         render::append_notification(event, ENVELOPE, &mut self.text);
-        render::truncate_notification(&mut self.text);
-        out.push_notification(kind, &self.text);
+        out.push_shortened(kind, &self.text);
     }
 
     /// Decodes the prompt of a run, after the messages that came before it.

@@ -88,7 +88,6 @@ fn read_usage(tokens: Value<'_>) -> Usage {
         output: tokens.int("output"),
         cache_read: cache.and_then(|cache| cache.int("read")),
         cache_write: cache.and_then(|cache| cache.int("write")),
-        cache_write_1h: None,
         reasoning: tokens.int("reasoning"),
         ..Usage::default()
     };

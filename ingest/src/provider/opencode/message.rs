@@ -83,7 +83,7 @@ impl OpencodeDecoder {
             push_oversized("message", bytes, at, out);
             guess_role(&parts)
         } else if is_unreadable(info) {
-            push_unreadable(info, &mut self.text, out);
+            push_unreadable(info, out);
             guess_role(&parts)
         } else {
             info.text("type").filter(|kind| *kind == MISSING_MESSAGE).unwrap_or(role)
@@ -135,7 +135,7 @@ impl OpencodeDecoder {
             match part.text("type") {
                 Some("text") if is_machine_part(*part) => self.push_machine_text(*part, out),
                 Some("subtask") if part.non_empty("command").is_some() => {
-                    self.push_command_template(*part, out);
+                    Self::push_command_template(*part, out);
                 }
                 Some("text" | "subtask" | "file" | "agent" | "snapshot") => {}
                 kind => self.decode_side_part(kind.unwrap_or("untyped"), *part, out),
@@ -256,16 +256,12 @@ impl OpencodeDecoder {
             None if part.flag("ignored") == Some(true) => "ignored",
             None => machine_subtype(&self.text),
         };
-        render::truncate_notification(&mut self.text);
-        out.push_notification(subtype, &self.text);
+        out.push_shortened(subtype, &self.text);
     }
 
     /// Pushes the text that a command of the user gave to a subagent.
-    fn push_command_template(&mut self, part: Value<'_>, out: &mut Stream) {
-        self.text.clear();
-        self.text.push_str(part.text("prompt").unwrap_or(""));
-        render::truncate_notification(&mut self.text);
-        out.push_notification("command_prompt", &self.text);
+    fn push_command_template(part: Value<'_>, out: &mut Stream) {
+        out.push_shortened("command_prompt", part.text("prompt").unwrap_or(""));
     }
 
     /// Decodes parts that are not part of the conversation, known or unknown.
@@ -274,7 +270,7 @@ impl OpencodeDecoder {
             return push_oversized("part of a message", bytes, self.at, out);
         }
         if is_unreadable(part) {
-            return push_unreadable(part, &mut self.text, out);
+            return push_unreadable(part, out);
         }
         if !SIDE_PARTS.contains(&kind) {
             out.count_unknown("block", kind);

@@ -157,11 +157,8 @@ pub(super) fn is_unreadable(record: Value<'_>) -> bool {
 }
 
 /// Pushes a notification with the text of a record that is not a JSON object.
-pub(super) fn push_unreadable(record: Value<'_>, text: &mut String, out: &mut Stream) {
-    text.clear();
-    text.push_str(record.text("data").unwrap_or(""));
-    render::truncate_notification(text);
-    out.push_notification(UNREADABLE_RECORD, text);
+pub(super) fn push_unreadable(record: Value<'_>, out: &mut Stream) {
+    out.push_shortened(UNREADABLE_RECORD, record.text("data").unwrap_or(""));
 }
 
 /// Reports a record without a field that every record of its kind has, or with a wrong value of it.

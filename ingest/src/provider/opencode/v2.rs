@@ -54,7 +54,7 @@ pub(super) fn decode_message(
         return RecordOutcome::Events;
     }
     if is_unreadable(message) {
-        push_unreadable(message, text, out);
+        push_unreadable(message, out);
         return RecordOutcome::Events;
     }
     report_missing_fields(kind, message, &content, at, out);
@@ -67,7 +67,7 @@ pub(super) fn decode_message(
             let words = message.text("text").unwrap_or("");
             let subtype = if kind == "synthetic" { machine_subtype(words) } else { kind };
             text.push_str(words);
-            push_notification(subtype, text, out);
+            out.push_shortened(subtype, text);
         }
         // The end of a turn, which its messages show as well.
         "idle" if message.text("outcome") == Some("succeeded") => {}
@@ -76,7 +76,7 @@ pub(super) fn decode_message(
                 out.count_unknown("record", kind);
             }
             render::append_notification(message, &["type", "id", "time", "metadata"], text);
-            push_notification(kind, text, out);
+            out.push_shortened(kind, text);
         }
     }
     RecordOutcome::Events
@@ -119,12 +119,6 @@ fn report_missing_fields(
             _ => {}
         }
     }
-}
-
-/// Pushes a notification.
-fn push_notification(subtype: &str, text: &mut String, out: &mut Stream) {
-    render::truncate_notification(text);
-    out.push_notification(subtype, text);
 }
 
 /// Decodes a message of the user: one prompt from its text and its attachments.
@@ -250,7 +244,7 @@ fn decode_compaction(message: Value<'_>, text: &mut String, out: &mut Stream) {
         push_failure("compaction", error, text, out);
     } else {
         text.push_str(message.text("summary").unwrap_or(""));
-        push_notification("compaction", text, out);
+        out.push_shortened("compaction", text);
     }
     push_usage(message, message.non_empty("id"), out);
 }

@@ -93,8 +93,7 @@ impl OpenHandsDecoder {
                     let part = event.object(part).and_then(|part| part.text("text"));
                     render::append_line(part.unwrap_or(""), &mut self.text);
                 }
-                render::truncate_notification(&mut self.text);
-                out.push_notification("system_prompt", &self.text);
+                out.push_shortened("system_prompt", &self.text);
             }
             ("Condensation", _) => {
                 self.begin_response(event, out);
@@ -127,8 +126,7 @@ impl OpenHandsDecoder {
         self.text.clear();
         chat::append_field(event, "extended_content", &mut self.text);
         if !self.text.trim().is_empty() {
-            render::truncate_notification(&mut self.text);
-            out.push_notification("context", &self.text);
+            out.push_shortened("context", &self.text);
         }
     }
 

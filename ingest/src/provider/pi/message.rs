@@ -26,8 +26,7 @@ pub(in crate::provider) fn decode_message(
         "assistant" if is_openclaw && message.text("provider") == Some("openclaw") => {
             let subtype = message.non_empty("model").unwrap_or("openclaw");
             append_content(message, text);
-            render::truncate_notification(text);
-            out.push_notification(subtype, text);
+            out.push_shortened(subtype, text);
         }
         "assistant" => decode_response(message, text, out),
         "toolResult" => decode_tool_result(message, text, out),
@@ -43,8 +42,7 @@ pub(in crate::provider) fn decode_message(
             if text.is_empty() {
                 render::append_notification(message, &["role", "customType", "timestamp"], text);
             }
-            render::truncate_notification(text);
-            out.push_notification(message.non_empty("customType").unwrap_or(role), text);
+            out.push_shortened(message.non_empty("customType").unwrap_or(role), text);
         }
     }
 }

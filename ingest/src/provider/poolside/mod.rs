@@ -19,6 +19,7 @@ use crate::provider::format::{
     SessionClaim, state_json,
 };
 use crate::provider::shared::arguments::Arguments;
+use crate::provider::shared::chat;
 use crate::provider::shared::drift;
 use crate::provider::shared::identity::{begin_uuid_record, uuid_identity};
 use crate::stream::{DecodedEvent, RecordAt, Stream, parse_micros};
@@ -231,13 +232,12 @@ fn push_result(result: Value<'_>, out: &mut Stream) {
 
 /// Reads the counts of a response. The input includes what was read from the cache.
 fn read_usage(counts: Value<'_>) -> Usage {
-    let cache_read = counts.int("cache_read_input_tokens");
-    let input = counts.int("input_tokens");
     Usage {
-        input: input.map(|input| input.saturating_sub(cache_read.unwrap_or(0)).max(0)),
         output: counts.int("output_tokens"),
-        cache_read,
         cache_write: counts.int("cache_write_input_tokens"),
-        ..Usage::default()
+        ..chat::without_cache(
+            counts.int("input_tokens"),
+            [counts.int("cache_read_input_tokens"), None],
+        )
     }
 }

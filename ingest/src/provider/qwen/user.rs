@@ -30,8 +30,7 @@ pub(super) fn decode_user_record(object: Value<'_>, starts_turn: bool, out: &mut
     let subtype = machine_subtype(object).or(answer.then_some(function_response::SUBTYPE));
     if let Some(subtype) = subtype {
         let mut text = sent_text(object);
-        render::truncate_notification(&mut text);
-        return out.push_notification(subtype, &text);
+        return out.push_shortened(subtype, &text);
     }
 
     let parts = sort_parts(object);

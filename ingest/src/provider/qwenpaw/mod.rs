@@ -164,8 +164,7 @@ fn decode_message(
             if role != "system" {
                 out.count_unknown("record", role);
             }
-            render::truncate_notification(&mut text);
-            out.push_notification(role, &text);
+            out.push_shortened(role, &text);
         }
     }
     RecordOutcome::Events

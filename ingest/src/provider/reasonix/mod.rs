@@ -171,8 +171,7 @@ impl LineDecoder for ReasonixDecoder {
                     self.text.clear();
                     render::append_notification(message, &["role"], &mut self.text);
                 }
-                render::truncate_notification(&mut self.text);
-                out.push_notification(role, &self.text);
+                out.push_shortened(role, &self.text);
             }
         }
         RecordOutcome::Events

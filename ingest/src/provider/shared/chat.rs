@@ -106,6 +106,17 @@ pub(crate) fn read_anthropic_usage(usage: Value<'_>) -> Usage {
     }
 }
 
+/// Returns the counts of an input that includes what was read from and written to the cache.
+pub(crate) fn without_cache(input: Option<i64>, [read, written]: [Option<i64>; 2]) -> Usage {
+    let cached = read.unwrap_or(0).saturating_add(written.unwrap_or(0));
+    Usage {
+        input: input.map(|input| input.saturating_sub(cached).max(0)),
+        cache_read: read,
+        cache_write: written,
+        ..Usage::default()
+    }
+}
+
 /// Parses the exit code that a line reports.
 pub(crate) fn parse_exit_code(line: &str) -> Option<i32> {
     let (_, rest) = EXIT_CODE_PREFIXES.iter().find_map(|words| line.split_once(words))?;

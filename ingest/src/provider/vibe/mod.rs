@@ -209,8 +209,7 @@ impl VibeDecoder {
         chat::append_field(message, "content", &mut self.text);
         match message.text("role") {
             Some("user") if message.flag("injected") == Some(true) => {
-                render::truncate_notification(&mut self.text);
-                out.push_notification("injected", &self.text);
+                out.push_shortened("injected", &self.text);
             }
             Some("user") => {
                 for image in message.items("images") {
@@ -226,8 +225,7 @@ impl VibeDecoder {
                 if role != "system" {
                     out.count_unknown("record", role);
                 }
-                render::truncate_notification(&mut self.text);
-                out.push_notification(role, &self.text);
+                out.push_shortened(role, &self.text);
             }
         }
         RecordOutcome::Events

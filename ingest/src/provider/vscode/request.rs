@@ -133,8 +133,7 @@ impl RequestDecoder {
             }
         }
         if !self.text.is_empty() {
-            render::truncate_notification(&mut self.text);
-            out.push_notification("attachments", &self.text);
+            out.push_shortened("attachments", &self.text);
         }
     }
 

@@ -9,7 +9,6 @@ use crate::provider::shared::database::size_limit::{OVERSIZED_RECORD, push_overs
 use crate::provider::shared::identity::hash_id;
 use crate::stream::{DecodedEvent, RecordAt, Stream};
 use crate::text::json::{JsonFields, Value};
-use crate::text::render;
 
 /// The tool that the server of Warp runs and does not describe.
 const SERVER_TOOL: &str = "server";
@@ -103,9 +102,7 @@ impl WarpDecoder {
             }
             kind => {
                 let kind = if kind == "summarization" { "compact_summary" } else { kind };
-                let mut text = text.to_owned();
-                render::truncate_notification(&mut text);
-                out.push_notification(kind, &text);
+                out.push_shortened(kind, text);
             }
         }
         RecordOutcome::Events

@@ -106,7 +106,6 @@ fn decode_header(info: Value<'_>, out: &mut Stream) {
         render::append_value(row, &mut text);
     }
     if !text.is_empty() {
-        render::truncate_notification(&mut text);
-        out.push_notification("usage", &text);
+        out.push_shortened("usage", &text);
     }
 }

@@ -196,13 +196,11 @@ impl ZcodeDecoder {
         match (kind, &self.author) {
             ("text" | "reasoning", Author::Machine(subtype)) => {
                 self.text.push_str(text.unwrap_or(""));
-                render::truncate_notification(&mut self.text);
-                out.push_notification(subtype, &self.text);
+                out.push_shortened(subtype, &self.text);
             }
             ("text", _) if is_machine => {
                 self.text.push_str(text.unwrap_or(""));
-                render::truncate_notification(&mut self.text);
-                out.push_notification("synthetic", &self.text);
+                out.push_shortened("synthetic", &self.text);
             }
             ("text", Author::User) => {
                 if let Some(text) = text {
@@ -275,15 +273,10 @@ impl ZcodeDecoder {
 /// Reads token counts. The input includes the cache, and the output includes the reasoning.
 fn read_usage(tokens: Value<'_>) -> Usage {
     let cache = tokens.object("cache");
-    let (read, written) =
-        (cache.and_then(|cache| cache.int("read")), cache.and_then(|cache| cache.int("write")));
-    let cached = read.unwrap_or(0).saturating_add(written.unwrap_or(0));
+    let cached = ["read", "write"].map(|key| cache.and_then(|cache| cache.int(key)));
     Usage {
-        input: tokens.int("input").map(|input| input.saturating_sub(cached).max(0)),
         output: tokens.int("output"),
-        cache_read: read,
-        cache_write: written,
         reasoning: tokens.int("reasoning"),
-        ..Usage::default()
+        ..chat::without_cache(tokens.int("input"), cached)
     }
 }
