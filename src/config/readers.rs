@@ -15,7 +15,7 @@ use serde::Deserialize;
 
 use super::patterns::{FolderPatterns, folder_of, is_whole};
 use super::settings::invalid_file_error;
-use crate::files::outfile::open_regular;
+use crate::files::outfile::open_target;
 use crate::files::stdin::read_text;
 use store::SessionOrigin;
 
@@ -68,7 +68,7 @@ struct ReaderEntry {
 /// # Errors
 /// Returns an error that names the file if it cannot be read, or if one of its readers is not valid.
 pub fn read_readers(path: &Path) -> Result<Vec<Reader>, ToolError> {
-    let text = open_regular(path).and_then(|file| read_text(file, MAX_FILE_BYTES));
+    let text = open_target(path).and_then(|file| read_text(file, MAX_FILE_BYTES));
     let text = text.map_err(|error| invalid_file_error(path, error))?;
     parse_readers(&text).map_err(|reason| invalid_file_error(path, reason))
 }

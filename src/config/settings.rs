@@ -10,7 +10,7 @@ use schemas::price::PriceTable;
 use schemas::{ErrorCode, ToolError};
 
 use super::environment::{read_path_variable, settings_dir};
-use crate::files::outfile::open_regular;
+use crate::files::outfile::open_target;
 use crate::files::stdin::read_text;
 use tools::error::unusable_path;
 
@@ -54,7 +54,7 @@ pub(super) fn read_settings_file(
 ) -> Result<Option<(PathBuf, String)>, ToolError> {
     let is_named = read_path_variable(name).is_some();
     let path = settings_file(name, usual);
-    match open_regular(&path).and_then(|file| read_text(file, MAX_SETTINGS_BYTES)) {
+    match open_target(&path).and_then(|file| read_text(file, MAX_SETTINGS_BYTES)) {
         Ok(text) => Ok(Some((path, text))),
         Err(error) if !is_named && error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(invalid_file_error(&path, error)),

@@ -56,6 +56,28 @@ pub(crate) fn create_next_to(place: &Path) -> io::Result<NamedTempFile> {
     create_temporary(dir)
 }
 
+/// Copies a file to one next to it with this end after its name, or this end and the next number that
+/// is free. Returns the path of the copy.
+pub(crate) fn keep_copy(path: &Path, end: &str) -> io::Result<PathBuf> {
+    let mut content = open_target(path)?;
+    // Private until it is complete.
+    let mut copy = create_next_to(path)?;
+    io::copy(&mut content, &mut copy)?;
+    copy.as_file().set_permissions(content.metadata()?.permissions())?;
+    copy.as_file().sync_all()?;
+    let mut number = 1;
+    loop {
+        let mut kept = path.as_os_str().to_owned();
+        kept.push(if number == 1 { end.to_owned() } else { format!("{end}{number}") });
+        match copy.persist_noclobber(&kept) {
+            Ok(_) => return Ok(kept.into()),
+            Err(error) if error.error.kind() == io::ErrorKind::AlreadyExists => copy = error.file,
+            Err(error) => return Err(error.error),
+        }
+        number += 1;
+    }
+}
+
 /// Moves a file to its place. Returns `None` if a file with other content is there and `replace`
 /// returns false.
 fn move_to_place(
@@ -183,7 +205,7 @@ fn special_file_error(path: &Path, kind: &str) -> ToolError {
 
 /// Opens the regular file at `path`, or at the target of a link, without waiting for another
 /// process.
-pub(crate) fn open_regular(path: &Path) -> io::Result<File> {
+pub(crate) fn open_target(path: &Path) -> io::Result<File> {
     open_for_reading(&real_path(path)?)
 }
 
@@ -195,8 +217,8 @@ pub(crate) fn file_error(path: &Path, error: &io::Error) -> ToolError {
 
 /// Returns true if two files hold the same bytes.
 fn has_same_content(a: &Path, b: &Path) -> io::Result<bool> {
-    let a = open_regular(a)?;
-    let b = open_regular(b)?;
+    let a = open_target(a)?;
+    let b = open_target(b)?;
     if a.metadata()?.len() != b.metadata()?.len() {
         return Ok(false);
     }

@@ -237,7 +237,7 @@ fn save_page(html: &str, path: &Path) -> Result<u64, ToolError> {
 /// Returns true if the file begins as reports do.
 fn is_report(path: &Path) -> bool {
     let mut head = Vec::new();
-    let read = outfile::open_regular(path).and_then(|file| file.take(2048).read_to_end(&mut head));
+    let read = outfile::open_target(path).and_then(|file| file.take(2048).read_to_end(&mut head));
     let tag = FrozenView::Report.generator_tag();
     read.is_ok() && String::from_utf8_lossy(&head).contains(tag)
 }

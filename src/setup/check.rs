@@ -12,7 +12,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::{Registration, edit};
-use crate::files::outfile::{find_place, open_regular};
+use crate::files::outfile::{find_place, open_target};
 use base::shell_word::shell_line;
 
 /// Clients give up on a server that takes about this long to start.
@@ -85,7 +85,7 @@ pub fn check_registration(registration: &Registration) -> RegistrationCheck {
 /// Returns true if adding the entry would not change the file.
 fn has_entry(registration: &Registration) -> Result<bool, String> {
     let path = find_place(&registration.path).map_err(|error| error.message)?;
-    let text = match open_regular(&path).and_then(io::read_to_string) {
+    let text = match open_target(&path).and_then(io::read_to_string) {
         Ok(text) => text,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
         Err(error) => return Err(error.to_string()),

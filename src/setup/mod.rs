@@ -30,7 +30,7 @@ use self::entry::{SERVER_NAME, ServerEntry};
 use self::link::install_link;
 use self::place::{client_folder, config_path};
 use self::variables::pass_variables;
-use crate::files::outfile::{create_next_to, find_place, open_regular};
+use crate::files::outfile::{create_next_to, find_place, keep_copy, open_target};
 use base::shell_word::shell_line;
 use tools::error::unusable_path;
 
@@ -177,7 +177,7 @@ impl Registration {
 
 /// Returns whether `edit` changes the text of a file. A file that cannot be read is not changed.
 fn is_changed_by(path: &Path, edit: impl FnOnce(&str) -> Result<String, String>) -> bool {
-    let Ok(text) = open_regular(path).and_then(io::read_to_string) else { return false };
+    let Ok(text) = open_target(path).and_then(io::read_to_string) else { return false };
     edit_plain(&text, edit).is_ok_and(|after| after != text)
 }
 
@@ -191,7 +191,7 @@ pub(crate) fn change_config(
 ) -> Result<ConfigWritten, ToolError> {
     // If the path is a link, the file that it points to is changed.
     let path = find_place(named)?;
-    let before = match open_regular(&path).and_then(io::read_to_string) {
+    let before = match open_target(&path).and_then(io::read_to_string) {
         Ok(text) => Some(text),
         Err(error) if error.kind() == io::ErrorKind::NotFound => None,
         Err(error) => return Err(unusable_config(named, error)),
@@ -213,16 +213,7 @@ pub(crate) fn change_config(
 /// Copies a file to a new file next to it whose name contains the time. Returns its path.
 fn back_up(path: &Path, now: Timestamp) -> io::Result<PathBuf> {
     let time: String = now.to_string().chars().filter(char::is_ascii_alphanumeric).collect();
-    let mut name = path.file_name().unwrap_or_default().to_owned();
-    name.push(format!(".{time}.bak"));
-    let backup = path.with_file_name(name);
-
-    let mut original = open_regular(path)?;
-    let mut copy = create_next_to(path)?;
-    io::copy(&mut original, copy.as_file_mut())?;
-    copy.as_file().set_permissions(original.metadata()?.permissions())?;
-    copy.persist_noclobber(&backup).map_err(|error| error.error)?;
-    Ok(backup)
+    keep_copy(path, &format!(".{time}.bak"))
 }
 
 /// Replaces a file in one step. The new file has the permissions of the old one.

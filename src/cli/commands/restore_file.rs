@@ -1,7 +1,7 @@
 //! `sessions restore --file`: the content of a file as an agent last read or wrote it.
 
 use std::fs;
-use std::io::{self, Write as _};
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use schemas::{ErrorCode, ToolError};
@@ -9,7 +9,7 @@ use schemas::{ErrorCode, ToolError};
 use super::blame::identify_file;
 use crate::cli::context::CommandContext;
 use crate::cli::exit::{CommandOutcome, CommandResult};
-use crate::files::outfile::{WriteOutcome, create_next_to, file_error, open_regular, write_output};
+use crate::files::outfile::{WriteOutcome, file_error, keep_copy, write_output};
 use crate::output::describe_restored_file;
 use tools::{BlamedFile, RestoredFile};
 
@@ -76,7 +76,7 @@ fn write_content(
     let outcome = write_output(
         output,
         || {
-            kept = may_replace.then(|| keep_copy(output));
+            kept = may_replace.then(|| keep_copy(output, ".bak"));
             matches!(kept, Some(Ok(_)))
         },
         advice,
@@ -98,27 +98,6 @@ fn write_content(
             format!("The content is written to {output}; what it was is {}.", kept.display())
         }
     })
-}
-
-/// Copies a file to `FILE.bak`, or to the next number that is free. Returns the path of the copy.
-fn keep_copy(path: &Path) -> io::Result<PathBuf> {
-    let mut content = open_regular(path)?;
-    // Private until it is complete.
-    let mut copy = create_next_to(path)?;
-    io::copy(&mut content, &mut copy)?;
-    copy.as_file().set_permissions(content.metadata()?.permissions())?;
-    copy.as_file().sync_all()?;
-    let mut number = 1;
-    loop {
-        let end = if number == 1 { String::new() } else { number.to_string() };
-        let kept = PathBuf::from(format!("{}.bak{end}", path.display()));
-        match copy.persist_noclobber(&kept) {
-            Ok(_) => return Ok(kept),
-            Err(error) if error.error.kind() == io::ErrorKind::AlreadyExists => copy = error.file,
-            Err(error) => return Err(error.error),
-        }
-        number += 1;
-    }
 }
 
 /// Returns what identifies a file, which need not exist.
