@@ -19,7 +19,7 @@ pub(super) fn hash_in_key<'b>(machine_id: &str, bytes: impl Iterator<Item = &'b 
         all.update((part.len() as u64).to_le_bytes());
         all.update(part);
     }
-    let mut text = encode_hex(&all.finalize());
+    let mut text = encode_hex(all.finalize());
     text.truncate(KEY_DIGITS);
     text
 }

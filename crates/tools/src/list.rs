@@ -41,14 +41,10 @@ pub(super) fn run(
         find_candidates(tools, snapshot, args)?;
 
     let filters = SessionFilters {
-        project: args.project.as_deref(),
-        provider: args.provider,
         machine: args.machine.as_deref(),
         user: args.user.as_deref(),
-        since: range.since,
-        until: range.until,
         label: args.label.as_deref(),
-        session: None,
+        ..SessionFilters::new(args.project.as_deref(), args.provider, range)
     };
     let filter = filters.row_filter(snapshot);
     let passes = |session: &SessionSummary| {

@@ -60,7 +60,6 @@ use super::reply::caller::{Caller, LAST, newest_conversation, newest_failed_conv
 use super::reply::interface::{Interface, given};
 use super::reply::retention_warning::dropped_texts_warning;
 use super::reply::scope::{Coverage, SessionFilters};
-use super::reply::session_filter::session_filter;
 use super::reply::time_range::TimeRange;
 use super::reply::{convert, cursor, rows};
 use crate::error::store_error;
@@ -83,18 +82,10 @@ pub(super) fn run(
         checked_limit("limit", args.limit, limits::FINDINGS_LIMIT, limits::FINDINGS_LIMIT_MAX)?;
     let range =
         TimeRange::parse(args.since.as_deref(), args.until.as_deref(), &call.zone, call.now)?;
-    let filters = SessionFilters {
-        project: args.project.as_deref(),
-        provider: args.provider,
-        since: range.since,
-        until: range.until,
-        ..SessionFilters::default()
-    };
+    let filters = SessionFilters::new(args.project.as_deref(), args.provider, range);
     let bound = AnalyzeArgs { cursor: None, ..args.clone() };
     let page = FindingsPage { args: &bound, cursor: args.cursor.as_deref(), limit };
-    let since = range.since.map(|since| since.0);
-    let filter = session_filter(args.project.as_deref(), args.provider, since);
-    let passes = |session: &SessionSummary| filter(session) && range.begins_in_time(session);
+    let passes = filters.row_filter(snapshot);
     let mut reply = match args.session_id.as_deref().map(str::trim) {
         _ if args.query.is_some() || args.tool.is_some() => {
             let wanted = wanted_sessions(snapshot, args, caller, &passes)?;
@@ -124,9 +115,9 @@ pub(super) fn run(
         }
         Some(name @ (LAST | LAST_FAILED)) => {
             let last = if name == LAST {
-                newest_conversation(snapshot, passes)
+                newest_conversation(snapshot, &passes)
             } else {
-                newest_failed_conversation(snapshot, passes).map_err(store_error)?
+                newest_failed_conversation(snapshot, &passes).map_err(store_error)?
             };
             let last = last.ok_or_else(|| {
                 no_session_error(caller.interface, filters.explain_none(snapshot))

@@ -65,13 +65,7 @@ pub(super) fn run(
     }
     let range =
         TimeRange::parse(args.since.as_deref(), args.until.as_deref(), &call.zone, call.now)?;
-    let filters = SessionFilters {
-        project: args.project.as_deref(),
-        provider: args.provider,
-        since: range.since,
-        until: range.until,
-        ..SessionFilters::default()
-    };
+    let filters = SessionFilters::new(args.project.as_deref(), args.provider, range);
     let bound = FindArgs { cursor: None, ..args.clone() };
     let after = args
         .cursor

@@ -42,6 +42,14 @@ pub struct SessionFilters<'a> {
     pub session: Option<usize>,
 }
 
+impl<'a> SessionFilters<'a> {
+    /// Returns the filters of most tools.
+    pub fn new(project: Option<&'a str>, provider: Option<Provider>, range: TimeRange) -> Self {
+        let TimeRange { since, until } = range;
+        Self { project, provider, since, until, ..Self::default() }
+    }
+}
+
 impl SessionFilters<'_> {
     /// Returns the filter by the values of a session's row: all filters but those by label and id.
     pub fn row_filter(&self, snapshot: &Snapshot) -> impl Fn(&SessionSummary) -> bool {
