@@ -82,39 +82,15 @@ impl ColumnMasker {
             Masking::NotText | Masking::Exempt(_) => return Arc::clone(values),
             Masking::Masked | Masking::MaskedJson => {}
         }
-        if let (Some(list), DataType::List(field)) =
-            (values.as_list_opt::<i32>(), values.data_type())
-        {
-            let inner = self.mask_array(redactor, column, list.values(), found);
-            let offsets = list.offsets().clone();
-            let nulls = list.nulls().cloned();
-            return Arc::new(ListArray::new(Arc::clone(field), offsets, inner, nulls));
-        }
-
-        let Some(texts) = values.as_string_opt::<i32>() else { return Arc::clone(values) };
-        // The masked form of each value that differs from it, by row.
-        let mut changed: HashMap<usize, String> = HashMap::new();
         let mut last: Option<&str> = None;
         let mut last_shown: Option<String> = None;
-        for (row, text) in texts.iter().enumerate() {
-            let Some(text) = text else { continue };
+        map_texts(values, &mut |text| {
             if last != Some(text) {
                 last_shown = self.mask_value(redactor, column.masking, text, found);
                 last = Some(text);
             }
-            if let Some(shown) = &last_shown {
-                changed.insert(row, shown.clone());
-            }
-        }
-        if changed.is_empty() {
-            return Arc::clone(values);
-        }
-
-        let shown = texts
-            .iter()
-            .enumerate()
-            .map(|(row, text)| changed.get(&row).map(String::as_str).or(text));
-        Arc::new(shown.collect::<StringArray>())
+            last_shown.clone()
+        })
     }
 
     /// Cleans and masks the texts of a row of a table. Secrets are added to `found`.
@@ -239,6 +215,32 @@ impl ColumnMasker {
         found.extend(secrets);
         Some(shown)
     }
+}
+
+/// Returns a column of texts, or of lists of texts, in which each text is replaced by what `change`
+/// returns for it. `None` keeps the text.
+pub fn map_texts<'t>(
+    column: &'t ArrayRef,
+    change: &mut dyn FnMut(&'t str) -> Option<String>,
+) -> ArrayRef {
+    if let (Some(list), DataType::List(field)) = (column.as_list_opt::<i32>(), column.data_type()) {
+        let values = map_texts(list.values(), change);
+        let offsets = list.offsets().clone();
+        return Arc::new(ListArray::new(Arc::clone(field), offsets, values, list.nulls().cloned()));
+    }
+    let Some(texts) = column.as_string_opt::<i32>() else { return Arc::clone(column) };
+    let mut changed: HashMap<usize, String> = HashMap::new();
+    for (row, text) in texts.iter().enumerate() {
+        if let Some(text) = text.and_then(&mut *change) {
+            changed.insert(row, text);
+        }
+    }
+    if changed.is_empty() {
+        return Arc::clone(column);
+    }
+    let shown = texts.iter().enumerate();
+    let shown = shown.map(|(row, text)| changed.get(&row).map(String::as_str).or(text));
+    Arc::new(shown.collect::<StringArray>())
 }
 
 /// Returns whether a name has no secret, nothing to be cleaned, and no underscore, at which a secret

@@ -3,10 +3,7 @@
 
 use std::sync::Arc;
 
-use arrow::array::{
-    Array, ArrayRef, AsArray, Int32Array, Int64Array, ListArray, RecordBatch, StringArray,
-};
-use arrow::datatypes::DataType;
+use arrow::array::{Array, ArrayRef, AsArray, Int32Array, Int64Array, RecordBatch, StringArray};
 use arrow::error::ArrowError;
 use schemas::EventType;
 use schemas::problem::Problem;
@@ -14,7 +11,7 @@ use schemas::session::{SessionRow, SourceRow};
 use schemas::table::{PROBLEMS, SESSIONS};
 
 use crate::plan::compare::rules_version;
-use crate::redact::columns::ColumnMasker;
+use crate::redact::columns::{ColumnMasker, map_texts};
 use crate::redact::{MaskedSecrets, Redactor, SecretCounts, SessionSecrets, mask_text};
 use crate::stream::DocumentMessages;
 use crate::stream::ledger::Ledger;
@@ -135,27 +132,12 @@ impl<'r> RowRemasker<'r> {
 
     /// Masks the texts in a column of lists. Secrets are added to `found`.
     fn mask_list(&self, column: &ArrayRef, found: &mut MaskedSecrets) -> ArrayRef {
-        let (Some(list), DataType::List(field)) = (column.as_list_opt::<i32>(), column.data_type())
-        else {
-            return Arc::clone(column);
-        };
-        let Some(texts) = list.values().as_string_opt::<i32>() else { return Arc::clone(column) };
-
-        let mut masked: Vec<Option<String>> = Vec::with_capacity(texts.len());
-        for text in texts {
-            let Some(text) = text else {
-                masked.push(None);
-                continue;
-            };
+        map_texts(column, &mut |text| {
             let cleaned = clean(text);
-            let (text, secrets) = mask_text(Some(self.redactor), &cleaned);
+            let (masked, secrets) = mask_text(Some(self.redactor), &cleaned);
             found.extend(secrets);
-            masked.push(Some(text.into_owned()));
-        }
-        let values: ArrayRef = Arc::new(StringArray::from(masked));
-        let offsets = list.offsets().clone();
-        let nulls = list.nulls().cloned();
-        Arc::new(ListArray::new(Arc::clone(field), offsets, values, nulls))
+            (masked != text).then(|| masked.into_owned())
+        })
     }
 }
 

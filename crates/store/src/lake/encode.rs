@@ -4,11 +4,9 @@ use std::borrow::Cow;
 use std::path::Path;
 use std::sync::Arc;
 
-use arrow::array::{
-    Array, ArrayRef, AsArray, Int32Array, ListArray, RecordBatch, StringArray, new_null_array,
-};
-use arrow::datatypes::DataType;
+use arrow::array::{AsArray, Int32Array, RecordBatch, StringArray, new_null_array};
 use arrow::error::ArrowError;
+use ingest::redact::columns::map_texts;
 use schemas::session::SessionRow;
 use schemas::table::{EVENTS, EventColumn, Masking};
 
@@ -124,7 +122,10 @@ impl LakeContent {
             } else if let Some(homes) = &self.homes
                 && is_masked(name)
             {
-                map_texts(column, &|text| homes.replace(text))
+                map_texts(column, &mut |text| match homes.replace(text) {
+                    Cow::Owned(replaced) => Some(replaced),
+                    Cow::Borrowed(_) => None,
+                })
             } else {
                 Arc::clone(column)
             });
@@ -144,15 +145,4 @@ impl LakeContent {
 fn is_masked(name: &str) -> bool {
     let column = EVENTS.columns.iter().find(|column| column.name == name);
     column.is_some_and(|column| matches!(column.masking, Masking::Masked | Masking::MaskedJson))
-}
-
-/// Returns a column of texts, or of lists of texts, with each text changed.
-fn map_texts(column: &ArrayRef, change: &dyn Fn(&str) -> Cow<'_, str>) -> ArrayRef {
-    if let (Some(list), DataType::List(field)) = (column.as_list_opt::<i32>(), column.data_type()) {
-        let values = map_texts(list.values(), change);
-        let offsets = list.offsets().clone();
-        return Arc::new(ListArray::new(Arc::clone(field), offsets, values, list.nulls().cloned()));
-    }
-    let Some(texts) = column.as_string_opt::<i32>() else { return Arc::clone(column) };
-    Arc::new(texts.iter().map(|text| text.map(change)).collect::<StringArray>())
 }

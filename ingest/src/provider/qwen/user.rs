@@ -29,7 +29,7 @@ pub(super) fn decode_user_record(object: Value<'_>, starts_turn: bool, out: &mut
     let answer = parts.is_some_and(function_response::is_answer_only);
     let subtype = machine_subtype(object).or(answer.then_some(function_response::SUBTYPE));
     if let Some(subtype) = subtype {
-        let mut text = sent_text(object);
+        let text = sent_text(object);
         return out.push_shortened(subtype, &text);
     }
 
