@@ -87,8 +87,7 @@ fn create_setup(
 ) -> Result<ScreenSetup, ToolError> {
     let folder = environment::current_dir().unwrap_or_default();
     Ok(ScreenSetup {
-        // Threads read with the tools until the process ends.
-        tools: Box::leak(Box::new(app::create_screen_tools(Arc::clone(&context.store))?)),
+        tools: Arc::new(app::create_screen_tools(Arc::clone(&context.store))?),
         prices: settings::read_prices()?,
         zone,
         project: project_folder(&folder),

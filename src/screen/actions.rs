@@ -73,5 +73,5 @@ fn write_markdown(setup: &ScreenSetup, path: &Path, session_id: &str) -> Result<
         has_ids: false,
         has_content: false,
     };
-    export_sessions(setup.tools, &args, &setup.prices, &call, &mut |_| true).map(|_| ())
+    export_sessions(&setup.tools, &args, &setup.prices, &call, &mut |_| true).map(|_| ())
 }

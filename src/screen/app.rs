@@ -40,7 +40,7 @@ const WHEEL_LINES: isize = 3;
 pub(crate) fn run_picker(setup: &ScreenSetup) -> io::Result<ScreenEnd> {
     let screen = Screen::open()?;
     let mut app = App::new(setup, screen)?;
-    let providers = known_providers(setup.tools);
+    let providers = known_providers(&setup.tools);
     let theme = Theme::new(setup.has_color);
     let zone = setup.zone.clone();
     let project = setup.project.clone();
@@ -57,7 +57,7 @@ pub(crate) fn run_reader(
     session_id: &str,
 ) -> Result<io::Result<ScreenEnd>, ToolError> {
     let request = LoadRequest { session_id: session_id.to_owned(), extent: LoadExtent::Whole };
-    let conversation = Arc::new(read_conversation(setup.tools, &request, &|| false)?);
+    let conversation = Arc::new(read_conversation(&setup.tools, &request, &|| false)?);
     Ok(show_reader(setup, conversation))
 }
 
@@ -118,13 +118,13 @@ struct App<'a> {
 impl<'a> App<'a> {
     fn new(setup: &'a ScreenSetup, screen: Screen) -> io::Result<Self> {
         let (send, answers) = channel();
-        let tools = setup.tools;
+        let tools = Arc::clone(&setup.tools);
         let found = AnswerSender::new(send.clone(), &screen)?;
-        let finder = start_finder(tools, setup.zone.clone(), move |answer| {
+        let finder = start_finder(Arc::clone(&tools), setup.zone.clone(), move |answer| {
             found.deliver(WorkerAnswer::Found(answer));
         })?;
         let read = AnswerSender::new(send.clone(), &screen)?;
-        let loader = start_loader(tools, move |request, conversation| {
+        let loader = start_loader(Arc::clone(&tools), move |request, conversation| {
             read.deliver(WorkerAnswer::Read(request, conversation));
         })?;
         let refreshed = AnswerSender::new(send, &screen)?;

@@ -41,11 +41,11 @@ impl LoadRequest {
 /// Starts the thread that reads sessions and passes them to `answer`. A newer request ends the work on an
 /// older one.
 pub(super) fn start_loader(
-    tools: &'static Tools,
+    tools: Arc<Tools>,
     answer: impl Fn(LoadRequest, Result<Arc<Conversation>, ToolError>) + Send + 'static,
 ) -> io::Result<LatestWorker<LoadRequest>> {
     LatestWorker::start("loader", move |request: LoadRequest, is_stale| {
-        let conversation = read_conversation(tools, &request, is_stale).map(Arc::new);
+        let conversation = read_conversation(&tools, &request, is_stale).map(Arc::new);
         if !is_stale() {
             answer(request, conversation);
         }

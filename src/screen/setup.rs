@@ -1,6 +1,7 @@
 //! What a screen works with, and how it ends.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use schemas::Zone;
 use schemas::price::PriceTable;
@@ -9,7 +10,7 @@ use tools::Tools;
 
 /// What the screens work with.
 pub(crate) struct ScreenSetup {
-    pub(crate) tools: &'static Tools,
+    pub(crate) tools: Arc<Tools>,
     pub(crate) prices: PriceTable,
     /// The zone of times.
     pub(crate) zone: Zone,

@@ -5,6 +5,7 @@
 //! before the events are searched. The sessions with the best events follow.
 
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
 use schemas::envelope::EncodedAnswer;
 use schemas::tool::list::{ListArgs, ListData, Session};
@@ -52,13 +53,14 @@ pub(in crate::screen) struct FinderAnswer {
 
 /// Starts the thread that answers requests through `answer`.
 pub(in crate::screen) fn start_finder(
-    tools: &'static Tools,
+    tools: Arc<Tools>,
     zone: Zone,
     answer: impl Fn(FinderAnswer) + Send + 'static,
 ) -> std::io::Result<LatestWorker<FinderRequest>> {
     let mut titles = TitleIndex::default();
     LatestWorker::start("finder", move |request: FinderRequest, is_stale| {
         let titles = &mut titles;
+        let tools = &*tools;
         let mut search =
             Search { tools, zone: &zone, request: &request, is_stale, titles, has_more: false };
         let mut rows = Vec::new();
@@ -73,7 +75,7 @@ pub(in crate::screen) fn start_finder(
 
 /// The search for one request.
 struct Search<'a> {
-    tools: &'static Tools,
+    tools: &'a Tools,
     zone: &'a Zone,
     request: &'a FinderRequest,
     is_stale: &'a (dyn Fn() -> bool + Sync),
