@@ -19,32 +19,32 @@ pub struct StreamState {
     /// Index of the next event.
     pub(super) next_index: i32,
     /// Present turn; 0 before the first prompt.
-    #[serde(skip_serializing_if = "is_default")]
+    #[serde(skip_serializing_if = "schemas::is_default")]
     pub(super) turn: i32,
     /// Last model response, counted over the log; 0 before the first.
-    #[serde(skip_serializing_if = "is_default")]
+    #[serde(skip_serializing_if = "schemas::is_default")]
     pub(super) step: i32,
     /// Time of the last record that had one, in microseconds.
-    #[serde(skip_serializing_if = "is_default")]
+    #[serde(skip_serializing_if = "schemas::is_default")]
     pub(super) last_time: Option<i64>,
-    #[serde(skip_serializing_if = "is_default")]
+    #[serde(skip_serializing_if = "schemas::is_default")]
     pub(super) open_calls: OpenCalls,
     #[serde(skip_serializing_if = "EarlyResults::is_empty")]
     pub(super) early_results: EarlyResults,
     /// Rank of the title's source; 0 if any other title may replace it.
-    #[serde(skip_serializing_if = "is_default")]
+    #[serde(skip_serializing_if = "schemas::is_default")]
     pub(super) title_rank: u8,
     /// Index of the next event when the title was taken.
-    #[serde(skip_serializing_if = "is_default")]
+    #[serde(skip_serializing_if = "schemas::is_default")]
     pub(super) title_at: i32,
     /// Number of own records in a row since the last copied one.
-    #[serde(skip_serializing_if = "is_default")]
+    #[serde(skip_serializing_if = "schemas::is_default")]
     pub(super) own_run: u32,
     /// Position reached in the parent's sequence.
-    #[serde(skip_serializing_if = "is_default")]
+    #[serde(skip_serializing_if = "schemas::is_default")]
     pub(super) history_at: usize,
     /// True if the last record was a copy.
-    #[serde(skip_serializing_if = "is_default")]
+    #[serde(skip_serializing_if = "schemas::is_default")]
     pub(super) replay: bool,
     /// Parents of records, to find abandoned branches. Records are identified by hash.
     #[serde(skip_serializing_if = "Branches::is_empty")]
@@ -53,7 +53,7 @@ pub struct StreamState {
     #[serde(skip_serializing_if = "Tree::is_empty")]
     pub(super) tree: Tree,
     /// The last records with the same bytes.
-    #[serde(skip_serializing_if = "is_default")]
+    #[serde(skip_serializing_if = "schemas::is_default")]
     pub(super) equal_run: EqualRun,
     /// The lowest confidence that a decoder reported.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -73,11 +73,6 @@ pub struct StreamState {
     /// The last requests, to find the longest prompt of each.
     #[serde(skip_serializing_if = "LastRequests::is_empty")]
     pub(super) requests: LastRequests,
-}
-
-/// Returns whether a field need not be written.
-fn is_default<T: Default + PartialEq>(value: &T) -> bool {
-    *value == T::default()
 }
 
 /// The last records, as long as they have the same bytes.

@@ -7,7 +7,9 @@ use std::fmt::Write as _;
 use schemas::EventType;
 
 use super::machine;
-use crate::provider::shared::machine_text::{self, find_machine_text, split_machine_text};
+use crate::provider::shared::machine_text::{
+    self, find_machine_text, split_machine_text, text_between,
+};
 use crate::provider::shared::prompt;
 use crate::provider::shared::refusal::{USER_WORDS, push_user_words, refusal_words};
 use crate::stream::{DecodedEvent, Stream};
@@ -166,13 +168,6 @@ fn classify_text<'a>(text: &'a str, meta: Option<&'static str>) -> TextOrigin<'a
 /// Returns whether the client carries out a command itself, without a request to the model.
 pub(super) fn is_client_command(typed: &str) -> bool {
     machine_text::is_client_command(typed, machine::CLIENT_COMMANDS, machine::BARE_CLIENT_COMMANDS)
-}
-
-/// Returns the text between two marks.
-fn text_between<'a>(text: &'a str, open: &str, close: &str) -> Option<&'a str> {
-    let content_start = text.find(open)? + open.len();
-    let length = text[content_start..].find(close)?;
-    Some(text[content_start..content_start + length].trim())
 }
 
 /// Converts a number of seconds to milliseconds.

@@ -6,6 +6,7 @@ use super::user_text::{self, UserInput};
 use super::{CodexDecoder, RecordedForm, machine, output};
 use crate::provider::format::RecordOutcome;
 use crate::provider::shared::arguments::Arguments;
+use crate::provider::shared::machine_text::text_between;
 use crate::stream::Stream;
 use crate::text::json::{JsonFields, Value, string_value};
 use crate::text::render;
@@ -165,11 +166,4 @@ impl CodexDecoder {
             None => outcome,
         }
     }
-}
-
-/// Returns the text between two tags.
-fn text_between<'a>(text: &'a str, open: &str, close: &str) -> Option<&'a str> {
-    let (_, rest) = text.split_once(open)?;
-    let (inner, _) = rest.split_once(close)?;
-    Some(inner.trim())
 }

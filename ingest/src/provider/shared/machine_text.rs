@@ -100,6 +100,13 @@ pub(crate) fn is_client_command(typed: &str, commands: &[&str], bare: &[&str]) -
     commands.contains(&name) || bare.contains(&typed)
 }
 
+/// Returns the text between two tags.
+pub(crate) fn text_between<'t>(text: &'t str, open: &str, close: &str) -> Option<&'t str> {
+    let (_, rest) = text.split_once(open)?;
+    let (inner, _) = rest.split_once(close)?;
+    Some(inner.trim())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
