@@ -124,12 +124,7 @@ fn decode_log(bytes: &[u8], out: &mut Stream, tally: &mut RecordTally) {
     if let Some(description) = description_path(&path) {
         let fields = sidecar::read_json(&description, MAX_DESCRIPTION_BYTES).unwrap_or_default();
         apply_description(&|key| fields[key].as_str(), out);
-        document::for_each_line(bytes, out, tally, &mut |message, span, out, tally| {
-            let raw = span.record_bytes(bytes);
-            let outcome = decode_message(message, raw, span.position(), out);
-            tally.count_object(outcome.merged_if_empty(out));
-        });
-        return;
+        return document::for_each_line_record(bytes, out, tally, &mut decode_message);
     }
     let conversation = Document::read(bytes, &LAYOUT, out, tally);
     let fields = conversation.fields();

@@ -177,16 +177,12 @@ fn claim_log(head: &LogHead<'_>) -> Option<SessionClaim> {
 fn decode_log(bytes: &[u8], out: &mut Stream, tally: &mut RecordTally) {
     let mut decoder = GooseDecoder::default();
     if document::is_lines(bytes, MESSAGES) {
-        document::for_each_line(bytes, out, tally, &mut |object, span, out, tally| {
-            let raw = span.record_bytes(bytes);
-            tally.count_object(
-                if object.text("role").is_none() && object.text("working_dir").is_some() {
-                    decode_header(object, true, out);
-                    RecordOutcome::Merged("header")
-                } else {
-                    decoder.decode_record(object, raw, span.position(), out)
-                },
-            );
+        document::for_each_line_record(bytes, out, tally, &mut |object, raw, at, out| {
+            if object.text("role").is_none() && object.text("working_dir").is_some() {
+                decode_header(object, true, out);
+                return RecordOutcome::Merged("header");
+            }
+            decoder.decode_record(object, raw, at, out)
         });
         return out.count_earlier_steps();
     }

@@ -179,15 +179,12 @@ fn decode_log(bytes: &[u8], out: &mut Stream, tally: &mut RecordTally) {
     decode_config(folder.unwrap_or(&log), out);
     let mut decoder = GptmeDecoder::default();
     let mut seen = HashSet::new();
-    document::for_each_line(bytes, out, tally, &mut |message, span, out, tally| {
-        let raw = span.record_bytes(bytes);
+    document::for_each_line_record(bytes, out, tally, &mut |message, raw, at, out| {
         // Two messages differ in their times, unless one was written twice.
-        let outcome = if message.text("timestamp").is_some() && !seen.insert(xxh3_64(raw)) {
-            RecordOutcome::Merged("repeated_message")
-        } else {
-            decoder.decode_message(message, raw, span.position(), out).merged_if_empty(out)
-        };
-        tally.count_object(outcome);
+        if message.text("timestamp").is_some() && !seen.insert(xxh3_64(raw)) {
+            return RecordOutcome::Merged("repeated_message");
+        }
+        decoder.decode_message(message, raw, at, out)
     });
 }
 

@@ -161,11 +161,10 @@ const LAYOUT: DocumentLayout = DocumentLayout {
 fn decode_log(bytes: &[u8], out: &mut Stream, tally: &mut RecordTally) {
     let mut decoder = OpencodeDecoder::default();
     if document::is_lines(bytes, MESSAGES) {
-        document::for_each_line(bytes, out, tally, &mut |message, span, out, tally| {
+        return document::for_each_line_record(bytes, out, tally, &mut |message, _, at, out| {
             out.begin_message(message_id(message));
-            tally.count_object(decoder.decode_message(message, span.position(), out));
+            decoder.decode_message(message, at, out)
         });
-        return;
     }
 
     let document = Document::read(bytes, &LAYOUT, out, tally);

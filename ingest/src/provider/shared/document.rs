@@ -244,6 +244,19 @@ pub(crate) fn for_each_line(
     }
 }
 
+/// Passes every object of a file of lines to `decode`, as [`for_each_record`] does.
+pub(crate) fn for_each_line_record(
+    bytes: &[u8],
+    out: &mut Stream,
+    tally: &mut RecordTally,
+    decode: &mut TakeRecord<'_>,
+) {
+    for_each_line(bytes, out, tally, &mut |record, span, out, tally| {
+        let outcome = decode(record, span.record_bytes(bytes), span.position(), out);
+        tally.count_object(outcome.merged_if_empty(out));
+    });
+}
+
 /// Returns up to `max_elements` from the beginning of a document that is a list. The document may
 /// be cut anywhere.
 pub(crate) fn first_elements(text: &str, max_elements: usize) -> Vec<serde_json::Value> {

@@ -133,10 +133,8 @@ fn decode_log(bytes: &[u8], out: &mut Stream, tally: &mut RecordTally) {
         let meta = meta_of(&log).unwrap_or_default();
         let earlier = meta::counts_of_compacted(folder, &meta, bytes);
         decoder.decode_meta(&meta, earlier.as_ref(), out);
-        document::for_each_line(bytes, out, tally, &mut |message, span, out, tally| {
-            let raw = span.record_bytes(bytes);
-            let outcome = decoder.decode_message(message, raw, span.position(), out);
-            tally.count_object(outcome.merged_if_empty(out));
+        document::for_each_line_record(bytes, out, tally, &mut |message, raw, at, out| {
+            decoder.decode_message(message, raw, at, out)
         });
         return out.count_earlier_steps();
     }
