@@ -4,7 +4,6 @@ use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::Duration;
 
 use crate::cargo::Cargo;
 use crate::duckdb::{LICENCE, Lane};
@@ -12,12 +11,6 @@ use crate::failure::{Result, TaskFailure};
 use crate::lock::Platform;
 use crate::options::TaskOptions;
 use crate::shell;
-
-/// Beginning of the names of temporary files, the same as in the program itself.
-const TEMPORARY_PREFIX: &str = ".sessions-tmp-";
-
-/// No run writes a temporary file of this age any more.
-const ABANDONED_AFTER: Duration = Duration::from_secs(60 * 60);
 
 pub(crate) fn run(root: &Path, options: TaskOptions) -> Result<()> {
     let prefix = parse_prefix(&options.rest)?;
@@ -70,16 +63,15 @@ fn parse_prefix(args: &[String]) -> Result<PathBuf> {
     std::path::absolute(given).map_err(TaskFailure::io("find", Path::new(given)))
 }
 
-/// Copies to a temporary name and renames, so that a running program keeps its file. Only a
-/// regular file, or a link to one, is replaced.
+/// Copies to a temporary name and renames, so that a running program keeps its file. A killed run leaves
+/// that file, and the next one removes it. Only a regular file, or a link to one, is replaced.
 fn install_file(from: &Path, to: &Path) -> Result<()> {
     let parent = to.parent().unwrap_or(Path::new("."));
     fs::create_dir_all(parent).map_err(TaskFailure::io("make", parent))?;
     refuse_special_file(to)?;
     let name = to.file_name().unwrap_or_default().to_string_lossy();
-    remove_abandoned(parent, &name);
-
-    let new = parent.join(format!("{TEMPORARY_PREFIX}{}-{name}", std::process::id()));
+    let new = parent.join(format!(".sessions-tmp-{name}"));
+    let _ = fs::remove_file(&new);
     let copied = fs::copy(from, &new).map_err(TaskFailure::io("copy", from));
     let placed =
         copied.and_then(|_| fs::rename(&new, to).map_err(TaskFailure::io("put in place", to)));
@@ -98,29 +90,6 @@ fn refuse_special_file(to: &Path) -> Result<()> {
         ))),
         _ => Ok(()),
     }
-}
-
-/// Removes the temporary files that killed runs left when they installed `name` into `dir`.
-fn remove_abandoned(dir: &Path, name: &str) {
-    let Ok(entries) = fs::read_dir(dir) else { return };
-    for entry in entries.flatten() {
-        let file_name = entry.file_name();
-        let middle = file_name.to_str().and_then(|file_name| {
-            file_name.strip_prefix(TEMPORARY_PREFIX)?.strip_suffix(name)?.strip_suffix('-')
-        });
-        let is_ours = middle.is_some_and(|process| process.parse::<u32>().is_ok());
-        let is_file = entry.file_type().is_ok_and(|kind| kind.is_file());
-        if is_ours && is_file && is_abandoned(&entry.path()) {
-            let _ = fs::remove_file(entry.path());
-        }
-    }
-}
-
-/// True if the file is so old that no run writes it any more.
-fn is_abandoned(path: &Path) -> bool {
-    let modified = fs::metadata(path).and_then(|metadata| metadata.modified());
-    let age = modified.ok().and_then(|time| time.elapsed().ok()).unwrap_or_default();
-    age > ABANDONED_AFTER
 }
 
 /// Starts the installed program, which shows that it finds its library.
@@ -183,21 +152,13 @@ mod tests {
         }
         assert!(fs::metadata(&pipe).expect("there").file_type().is_fifo());
 
-        let hours_ago = std::time::SystemTime::now() - 2 * ABANDONED_AFTER;
-        let [abandoned, recent, other] = ["7-sessions", "8-sessions", "x-sessions"].map(|name| {
-            let path = scratch.join(format!("{TEMPORARY_PREFIX}{name}"));
-            fs::write(&path, "half").expect("writes");
-            path
-        });
-        for path in [&abandoned, &other] {
-            let file = fs::File::options().write(true).open(path).expect("opens");
-            file.set_modified(hours_ago).expect("sets the time");
-        }
+        let left = scratch.join(".sessions-tmp-sessions");
+        fs::write(&left, "half").expect("writes");
         let to = scratch.join("sessions");
         install_file(&from, &to).expect("copies");
         install_file(&from, &to).expect("copies again");
         assert_eq!(fs::read_to_string(&to).expect("reads"), "program");
-        assert!(!abandoned.exists() && recent.exists() && other.exists());
+        assert!(!left.exists(), "what a killed run left");
         fs::remove_dir_all(&scratch).expect("removes");
     }
 }
