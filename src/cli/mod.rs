@@ -143,6 +143,7 @@ fn run_parsed(command: Command, args: Args, printer: &Printer) -> CommandResult 
     // The process of a query writes its report to stderr, and nothing else may be there.
     if !matches!(command, Command::SqlWorker) {
         start_logging(args.verbose)?;
+        environment::name_moved_folders();
     }
     run_command(command, args, printer)
 }

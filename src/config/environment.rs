@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use ingest::discover::default_roots;
+use ingest::discover::{default_roots, real_path};
 use ingest::provider::format::AgentFolders;
 use jiff::tz::TimeZone;
 use schemas::{Provider, Zone};
@@ -135,6 +135,13 @@ pub(super) fn settings_dir() -> PathBuf {
 fn own_dir(name: &str, usual: &str) -> PathBuf {
     let named_dir = read_path_variable(name).filter(|dir| dir.is_absolute());
     named_dir.unwrap_or_else(|| home_dir().join(usual)).join("sessions")
+}
+
+/// Has logs in the folders to which variables move them known as those of their agents.
+pub fn name_moved_folders() {
+    let home = home_dir();
+    let places = AgentFolders::new(&home, &read_variable);
+    ingest::provider::alias::name_moved_folders(&places, |path| real_path(&path).unwrap_or(path));
 }
 
 /// Returns the log folders of every known agent on this machine.

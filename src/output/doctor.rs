@@ -17,9 +17,6 @@ use tools::doctor::{CostDifference, DoctorData, Drift, LogFolder, ProviderHealth
 /// The cells before the lines about an agent.
 const INDENT: &str = "    ";
 
-/// The cells of the name of an agent.
-const NAME_WIDTH: usize = 13;
-
 /// What it means that an agent is not verified.
 const UNVERIFIED: &str = "unverified: its folders and format are known from one other reader only";
 
@@ -28,8 +25,10 @@ impl Show for DoctorData {
         let mut painted = Painted::new();
         let (present, absent): (Vec<&ProviderHealth>, Vec<&ProviderHealth>) =
             self.providers.iter().partition(|health| layout.is_plain || is_present(health));
+        let names = present.iter().map(|health| name_agent(health).len());
+        let name_width = names.max().unwrap_or(0) + 2;
         for health in present {
-            push_provider(&mut painted, health, layout);
+            push_provider(&mut painted, health, name_width, layout);
         }
         if !absent.is_empty() {
             let names: Vec<String> = absent.into_iter().map(name_absent).collect();
@@ -101,7 +100,12 @@ fn is_present(health: &ProviderHealth) -> bool {
 /// Returns the name of an agent of which nothing is known.
 fn name_absent(health: &ProviderHealth) -> String {
     let mark = if health.is_unverified { " (unverified)" } else { "" };
-    format!("{}{mark}", health.provider)
+    format!("{}{mark}", health.agent)
+}
+
+/// Returns the name of an agent, and the one by which commands know it.
+fn name_agent(health: &ProviderHealth) -> String {
+    format!("{} ({})", health.agent, health.provider)
 }
 
 /// Returns the folders of an agent that exist, or the first one if none does.
@@ -111,9 +115,14 @@ fn shown_places(health: &ProviderHealth) -> Vec<&LogFolder> {
 }
 
 /// Appends an agent: what the store has of it, and the folders of its logs.
-fn push_provider(painted: &mut Painted, health: &ProviderHealth, layout: &Layout) {
-    let name = health.provider.as_str();
-    painted.push(AGENT, &format!("{name:<NAME_WIDTH$}"));
+fn push_provider(
+    painted: &mut Painted,
+    health: &ProviderHealth,
+    name_width: usize,
+    layout: &Layout,
+) {
+    let name = name_agent(health);
+    painted.push(AGENT, &format!("{name:<name_width$}"));
     let sessions = count_of(layout.count(health.sessions as u64), "session");
     let events = count_of(layout.count(health.events.unsigned_abs()), "event");
     let mut facts = format!("{sessions}, {events}");
@@ -126,7 +135,7 @@ fn push_provider(painted: &mut Painted, health: &ProviderHealth, layout: &Layout
     if !health.versions.is_empty() {
         let _ = write!(facts, ", version {}", health.versions.join(", "));
     }
-    painted.push_inline(PLAIN, &truncate_end(&facts, layout.width.saturating_sub(NAME_WIDTH)));
+    painted.push_inline(PLAIN, &truncate_end(&facts, layout.width.saturating_sub(name_width)));
     painted.end_line();
 
     if health.is_unverified {

@@ -34,7 +34,11 @@ pub(super) fn client_folder(client: Client, places: &AgentFolders<'_>) -> PathBu
         Client::Claude => env_or_home(places, "CLAUDE_CONFIG_DIR", ".claude"),
         Client::Codex => env_or_home(places, "CODEX_HOME", ".codex"),
         Client::Copilot => env_or_home(places, "COPILOT_HOME", ".copilot"),
-        Client::Gemini => places.home_path(".gemini"),
+        // The variable replaces the home folder.
+        Client::Gemini => match places.env_path("GEMINI_CLI_HOME") {
+            Some(home) => home.join(".gemini"),
+            None => places.home_path(".gemini"),
+        },
         Client::Opencode => places.config_path("opencode"),
         Client::Vscode => places.application_path("Code/User"),
         Client::Cursor => places.home_path(".cursor"),

@@ -81,6 +81,20 @@ fn readme_and_changelog_count_the_verified_agents() {
     }
 }
 
+/// The folder of an agent that a variable moves has none of the names by which its logs are known.
+#[test]
+fn a_moved_folder_belongs_to_the_agent_that_moved_it() {
+    let env = TestEnv::new();
+    write_log(&env.path("elsewhere/projects/-w"), OWN);
+    write_log(&env.path(".claude/projects/-w"), OTHER);
+    for _ in 0..2 {
+        let ingest = env.cli(["ingest", "--quiet"]);
+        ingest.env("OPENCLAUDE_CONFIG_DIR", env.path("elsewhere")).run().ok();
+        let sessions = env.rows("SELECT provider, session_id FROM sessions ORDER BY ALL");
+        assert_eq!(sessions, [[json!("claude"), json!(OTHER)], [json!("openclaude"), json!(OWN)]]);
+    }
+}
+
 /// A folder that was copied keeps the names by which its logs are known.
 #[test]
 fn a_named_folder_tells_whose_its_logs_are() {

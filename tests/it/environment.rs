@@ -1,42 +1,30 @@
 //! A variable of the environment that is empty counts as unset: `SESSIONS_STORE=` in a shell or a unit
 //! file is the usual way to clear it.
 
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+use std::path::Path;
 use std::process::Stdio;
 
+use ingest::discover::default_roots;
+use ingest::provider::format::AgentFolders;
 use schemas::hook::HookName;
 
 use crate::env::{Ran, TestEnv, samples};
 
-/// The variables that the program and the places of the agents know.
+/// The variables that the program knows, apart from those of the places of the agents.
 const VARIABLES: &[&str] = &[
-    "AMP_DATA_HOME",
     "CLAUDE_CODE_SESSION_ID",
-    "CLAUDE_CONFIG_DIR",
     "CLAUDE_PROJECT_DIR",
     "CLICOLOR",
     "CLICOLOR_FORCE",
-    "CLINE_DATA_DIR",
-    "CLINE_SESSION_DATA_DIR",
-    "CODEX_HOME",
     "CODEX_THREAD_ID",
     "COLUMNS",
-    "COPILOT_HOME",
-    "GROK_HOME",
-    "HERMES_HOME",
     "HOME",
-    "KIMI_CODE_HOME",
-    "KIMI_SHARE_DIR",
-    "KIRO_HOME",
     "LESS",
     "LOGNAME",
     "NO_COLOR",
-    "OPENCLAW_STATE_DIR",
-    "OPENCODE_DB",
     "PAGER",
-    "PI_CODING_AGENT_DIR",
-    "PI_CODING_AGENT_SESSION_DIR",
-    "QWEN_HOME",
-    "QWEN_RUNTIME_DIR",
     "SESSIONS_ENGINE",
     "SESSIONS_HOOKS",
     "SESSIONS_HTTP_TOKEN",
@@ -49,17 +37,12 @@ const VARIABLES: &[&str] = &[
     "SESSIONS_STORE",
     "SESSIONS_USER",
     "TERM",
-    "TMP",
-    "TEMP",
     "USER",
     "XDG_CACHE_HOME",
-    "XDG_CONFIG_HOME",
-    "XDG_DATA_HOME",
-    "XDG_STATE_HOME",
 ];
 
 /// Runs a command in the environment of a test without these variables, or with empty ones.
-fn run(env: &TestEnv, args: &[&str], variables: &[&str], are_empty: bool) -> Ran {
+fn run(env: &TestEnv, args: &[&str], variables: &[String], are_empty: bool) -> Ran {
     let mut command = env.command();
     command.args(args).stdin(Stdio::null());
     for variable in variables {
@@ -72,7 +55,7 @@ fn run(env: &TestEnv, args: &[&str], variables: &[&str], are_empty: bool) -> Ran
 }
 
 #[track_caller]
-fn check_same(env: &TestEnv, args: &[&str], variables: &[&str]) {
+fn check_same(env: &TestEnv, args: &[&str], variables: &[String]) {
     let [unset, empty] = [false, true].map(|are_empty| {
         let ran = run(env, args, variables, are_empty);
         (ran.code, ran.stdout, ran.stderr)
@@ -80,15 +63,26 @@ fn check_same(env: &TestEnv, args: &[&str], variables: &[&str]) {
     assert_eq!(empty, unset, "{variables:?} for {args:?}");
 }
 
+/// Returns all variables: those of the program, and those that move the folders of agents.
+fn all_variables() -> BTreeSet<String> {
+    let names = RefCell::new(VARIABLES.iter().map(|name| (*name).to_owned()).collect());
+    let note_variable = |name: &str| {
+        BTreeSet::insert(&mut names.borrow_mut(), name.to_owned());
+        None
+    };
+    default_roots(&AgentFolders::new(Path::new("/nowhere"), &note_variable));
+    names.into_inner()
+}
+
 /// Returns all variables but the home, in which a command without a store would create one.
-fn without_home() -> Vec<&'static str> {
-    VARIABLES.iter().copied().filter(|variable| *variable != "HOME").collect()
+fn without_home() -> Vec<String> {
+    all_variables().into_iter().filter(|variable| variable != "HOME").collect()
 }
 
 #[test]
 fn an_empty_variable_counts_as_unset() {
     let env = TestEnv::with_samples();
-    for variable in VARIABLES {
+    for variable in all_variables() {
         check_same(&env, &["config"], &[variable]);
     }
     // `doctor` names every folder of the agents.
@@ -111,7 +105,7 @@ fn a_flag_comes_before_its_variable() {
 fn hooks_are_silent_whatever_is_empty() {
     let env = TestEnv::new();
     for hook in HookName::NAMES {
-        for variables in [without_home(), vec!["SESSIONS_STORE"]] {
+        for variables in [without_home(), vec!["SESSIONS_STORE".to_owned()]] {
             let ran = run(&env, &["hook", hook], &variables, true);
             let printed = (ran.code, ran.stdout.as_str(), ran.stderr.as_str());
             assert_eq!(printed, (0, "", ""), "{hook} with empty {variables:?}");

@@ -57,6 +57,8 @@ pub struct CostDifference {
 #[derive(Debug, Serialize)]
 pub struct ProviderHealth {
     pub provider: Provider,
+    /// The name of the agent.
+    pub agent: &'static str,
     /// The agent whose format the logs have. `None` if the agent has a decoder of its own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub base: Option<Provider>,
@@ -226,6 +228,7 @@ fn provider_health(
     let archived = provider_sessions.iter().filter(|row| is_archived(&row.session_id));
     ProviderHealth {
         provider,
+        agent: provider.agent_name(),
         base: alias.map(|alias| alias.base),
         is_unverified: alias.is_some_and(|alias| !alias.is_verified),
         places: Vec::new(),

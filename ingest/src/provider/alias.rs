@@ -5,7 +5,7 @@
 //! log tell whose it is.
 
 use std::path::{Path, PathBuf};
-use std::sync::LazyLock;
+use std::sync::{LazyLock, OnceLock};
 
 use schemas::Provider;
 
@@ -15,8 +15,6 @@ use super::format::{AgentFolders, Platform};
 pub struct AgentAlias {
     /// The agent.
     pub provider: Provider,
-    /// The name of the agent in messages.
-    pub name: &'static str,
     /// The agent whose decoder reads the logs.
     pub base: Provider,
     /// The places of the logs.
@@ -34,6 +32,9 @@ struct AliasRoot {
     /// of a folder matches any text; other folders next to such a one hold no logs. Or the name of a
     /// database.
     marks: &'static str,
+    /// The environment variables by which the agent itself moves the logs, each with the path below its
+    /// value. The first that is set counts. A relative value is below `place` and `above`.
+    variables: &'static [(&'static str, &'static str)],
 }
 
 /// A folder in which programs keep files.
@@ -56,16 +57,11 @@ enum Place {
 }
 
 const fn root(place: Place, above: &'static str, marks: &'static str) -> AliasRoot {
-    AliasRoot { place, above, marks }
+    AliasRoot { place, above, marks, variables: &[] }
 }
 
-const fn alias(
-    provider: Provider,
-    name: &'static str,
-    base: Provider,
-    roots: &'static [AliasRoot],
-) -> AgentAlias {
-    AgentAlias { provider, name, base, roots, is_verified: true }
+const fn alias(provider: Provider, base: Provider, roots: &'static [AliasRoot]) -> AgentAlias {
+    AgentAlias { provider, base, roots, is_verified: true }
 }
 
 impl AgentAlias {
@@ -80,19 +76,41 @@ impl AgentAlias {
 }
 
 impl AliasRoot {
+    const fn moved_by(self, variables: &'static [(&'static str, &'static str)]) -> Self {
+        Self { variables, ..self }
+    }
+
     /// Returns the paths of the place on a platform, without the folders whose names differ. Places
     /// that the platform does not have give none.
     fn paths(&self, places: &AgentFolders<'_>) -> Vec<PathBuf> {
+        if let Some(moved) = self.moved_path(places) {
+            return vec![moved];
+        }
         let fixed = self.marks.split('/').take_while(|mark| !mark.contains('*'));
         let path: PathBuf = std::iter::once(self.above).chain(fixed).collect();
-        let path = path.to_string_lossy();
+        self.place_paths(&path.to_string_lossy(), places)
+    }
+
+    /// Returns the path to which a variable moves the logs.
+    fn moved_path(&self, places: &AgentFolders<'_>) -> Option<PathBuf> {
+        let (value, below) = self
+            .variables
+            .iter()
+            .find_map(|(name, below)| Some((places.env_path(name)?, *below)))?;
+        let usual = self.place_paths(self.above, places).into_iter().next()?;
+        // The components, because an empty path below would end the name of a database in a separator.
+        Some(usual.join(value).components().chain(Path::new(below).components()).collect())
+    }
+
+    /// Returns the paths of a folder or file in the place.
+    fn place_paths(&self, path: &str, places: &AgentFolders<'_>) -> Vec<PathBuf> {
         let platform = places.platform();
         match self.place {
-            Place::Home => vec![places.home_path(&path)],
-            Place::MacHome if platform == Platform::MacOs => vec![places.home_path(&path)],
-            Place::Data => vec![places.data_path(&path)],
-            Place::Config => vec![places.config_path(&path)],
-            Place::Application => vec![places.application_path(&path)],
+            Place::Home => vec![places.home_path(path)],
+            Place::MacHome if platform == Platform::MacOs => vec![places.home_path(path)],
+            Place::Data => vec![places.data_path(path)],
+            Place::Config => vec![places.config_path(path)],
+            Place::Application => vec![places.application_path(path)],
             Place::WindowsPackage if platform == Platform::Windows => {
                 vec![places.local_path(&format!("Packages/{path}"))]
             }
@@ -119,7 +137,6 @@ pub static ALIASES: [AgentAlias; 25] = {
     [
         alias(
             Provider::Cowork,
-            "Claude Cowork",
             Claude,
             &[
                 root(Application, "Claude", COWORK_TASKS),
@@ -133,7 +150,6 @@ pub static ALIASES: [AgentAlias; 25] = {
         ),
         alias(
             Provider::Xcode,
-            "Claude in Xcode",
             Claude,
             &[root(
                 MacHome,
@@ -143,7 +159,6 @@ pub static ALIASES: [AgentAlias; 25] = {
         ),
         alias(
             Provider::CherryStudio,
-            "Cherry Studio",
             Claude,
             &[
                 root(Application, "", "CherryStudio/Data/Agents/.claude/projects"),
@@ -152,81 +167,121 @@ pub static ALIASES: [AgentAlias; 25] = {
         ),
         alias(
             Provider::OpenClaude,
-            "OpenClaude",
             Claude,
-            &[root(Home, "", ".openclaude/projects")],
+            &[root(Home, "", ".openclaude/projects")
+                .moved_by(&[("OPENCLAUDE_CONFIG_DIR", "projects")])],
         ),
-        alias(Provider::Qoder, "Qoder", Claude, &[root(Home, "", ".qoder/projects")]),
-        alias(Provider::QoderWork, "QoderWork", Claude, &[root(Home, "", ".qoderwork/projects")]),
+        alias(
+            Provider::Qoder,
+            Claude,
+            &[root(Home, "", ".qoder/projects").moved_by(&[("QODER_CONFIG_DIR", "projects")])],
+        ),
+        alias(Provider::QoderWork, Claude, &[root(Home, "", ".qoderwork/projects")]),
         alias(
             Provider::TraeX,
-            "TraeX",
             Codex,
-            &[root(Home, "", ".trae/cli/sessions"), root(Home, "", ".trae/cli/archived_sessions")],
+            &[
+                root(Home, "", ".trae/cli/sessions")
+                    .moved_by(&[("TRAE_CLI_HOME", "sessions"), ("TRAE_HOME", "cli/sessions")]),
+                root(Home, "", ".trae/cli/archived_sessions").moved_by(&[
+                    ("TRAE_CLI_HOME", "archived_sessions"),
+                    ("TRAE_HOME", "cli/archived_sessions"),
+                ]),
+            ],
         ),
         alias(
             Provider::Kilo,
-            "Kilo",
             OpenCode,
-            &[root(Data, "kilo", "kilo.db"), root(Data, "", "kilo/storage/session")],
+            &[
+                root(Data, "kilo", "kilo.db").moved_by(&[("KILO_DB", "")]),
+                root(Data, "", "kilo/storage/session"),
+            ],
         ),
         alias(
             Provider::MimoCode,
-            "MiMo Code",
             OpenCode,
-            &[root(Data, "mimocode", "mimocode.db"), root(Data, "", "mimocode/storage/session")],
+            &[
+                root(Data, "mimocode", "mimocode.db")
+                    .moved_by(&[("MIMOCODE_DB", ""), ("MIMOCODE_HOME", "data/mimocode.db")]),
+                root(Data, "", "mimocode/storage/session")
+                    .moved_by(&[("MIMOCODE_HOME", "data/storage/session")]),
+            ],
         ),
         alias(
             Provider::IcodeMate,
-            "IcodeMate",
             OpenCode,
             &[root(Data, "icodemate", "icodemate.db"), root(Data, "", "icodemate/storage/session")],
         )
         .unverified(),
-        alias(Provider::Omp, "Oh My Pi", Pi, &[root(Home, "", ".omp/agent/sessions")]),
-        alias(Provider::Omo, "OmO", Pi, &[root(Home, "", ".omo/agent/sessions")]),
-        alias(Provider::StepCode, "StepCode", Pi, &[root(Home, "", ".stepcode/agent/sessions")]),
-        alias(Provider::Prime, "Prime Agent", Pi, &[root(Home, "", ".prime/agent/sessions")]),
-        alias(Provider::Campfire, "Campfire", Pi, &[root(Home, "", ".campfire/agent/sessions")]),
-        alias(Provider::Senpi, "Senpi", Pi, &[root(Home, "", ".senpi/agent/sessions")]),
-        alias(Provider::Gjc, "gajae-code", Pi, &[root(Home, "", ".gjc/agent/sessions")]),
-        alias(Provider::Kimchi, "Kimchi", Pi, &[root(Config, "", "kimchi/harness/sessions")]),
-        alias(Provider::QClaw, "QClaw", OpenClaw, &[root(Home, "", ".qclaw/agents/*/sessions")]),
         alias(
-            Provider::KimiClaw,
-            "KimiClaw",
-            OpenClaw,
-            &[root(Home, "", ".kimi_openclaw/agents/*/sessions")],
+            Provider::Omp,
+            Pi,
+            &[
+                root(Home, "", ".omp/agent/sessions")
+                    .moved_by(&[("OMP_CODING_AGENT_DIR", "sessions")]),
+                root(Home, "", ".omp/profiles/*/agent/sessions"),
+                root(Data, "", "omp/sessions"),
+            ],
         ),
         alias(
+            Provider::Omo,
+            Pi,
+            &[root(Home, "", ".omo/agent/sessions")
+                .moved_by(&[("OMO_CODING_AGENT_DIR", "sessions")])],
+        ),
+        alias(Provider::StepCode, Pi, &[root(Home, "", ".stepcode/agent/sessions")]),
+        alias(
+            Provider::Prime,
+            Pi,
+            &[root(Home, "", ".prime/agent/sessions").moved_by(&[
+                ("PRIME_AGENT_SESSION_DIR", ""),
+                ("PRIME_AGENT_CODING_AGENT_SESSION_DIR", ""),
+                ("PRIME_AGENT_CODING_AGENT_DIR", "sessions"),
+            ])],
+        ),
+        alias(
+            Provider::Campfire,
+            Pi,
+            &[root(Home, "", ".campfire/agent/sessions").moved_by(&[
+                ("CAMPFIRE_CODING_AGENT_SESSION_DIR", ""),
+                ("CAMPFIRE_CODING_AGENT_DIR", "sessions"),
+            ])],
+        ),
+        alias(
+            Provider::Senpi,
+            Pi,
+            &[root(Home, "", ".senpi/agent/sessions").moved_by(&[
+                ("SENPI_CODING_AGENT_SESSION_DIR", ""),
+                ("SENPI_CODING_AGENT_DIR", "sessions"),
+            ])],
+        ),
+        alias(
+            Provider::Gjc,
+            Pi,
+            &[
+                root(Home, "", ".gjc/agent/sessions").moved_by(&[
+                    ("GJC_CODING_AGENT_DIR", "sessions"),
+                    ("GJC_CONFIG_DIR", "agent/sessions"),
+                ]),
+                root(Data, "", "gjc/sessions"),
+            ],
+        ),
+        alias(Provider::Kimchi, Pi, &[root(Config, "", "kimchi/harness/sessions")]),
+        alias(Provider::QClaw, OpenClaw, &[root(Home, "", ".qclaw/agents/*/sessions")]),
+        alias(Provider::KimiClaw, OpenClaw, &[root(Home, "", ".kimi_openclaw/agents/*/sessions")]),
+        alias(
             Provider::KimiWork,
-            "Kimi Work",
             Kimi,
             &[root(Application, "kimi-desktop", KIMI_WORK), root(Data, "kimi-desktop", KIMI_WORK)],
         ),
-        alias(
-            Provider::Roo,
-            "Roo Code",
-            Cline,
-            &[root(Extension, "", "rooveterinaryinc.roo-cline/tasks")],
-        ),
-        alias(
-            Provider::Zoo,
-            "Zoo Code",
-            Cline,
-            &[root(Extension, "", "zoocodeorganization.zoo-code/tasks")],
-        ),
-        alias(
-            Provider::KiloCode,
-            "Kilo Code",
-            Cline,
-            &[root(Extension, "", "kilocode.kilo-code/tasks")],
-        ),
+        alias(Provider::Roo, Cline, &[root(Extension, "", "rooveterinaryinc.roo-cline/tasks")]),
+        alias(Provider::Zoo, Cline, &[root(Extension, "", "zoocodeorganization.zoo-code/tasks")]),
+        alias(Provider::KiloCode, Cline, &[root(Extension, "", "kilocode.kilo-code/tasks")]),
         alias(
             Provider::WorkBuddy,
-            "WorkBuddy",
             CodeBuddy,
-            &[root(Home, "", ".workbuddy/projects")],
+            &[root(Home, "", ".workbuddy/projects")
+                .moved_by(&[("WORKBUDDY_CONFIG_DIR", "projects")])],
         ),
     ]
 };
@@ -236,11 +291,29 @@ pub fn alias_of(provider: Provider) -> Option<&'static AgentAlias> {
     ALIASES.iter().find(|alias| alias.provider == provider)
 }
 
+/// The folders and databases to which variables move the logs of agents in this process.
+static MOVED: OnceLock<Vec<(PathBuf, &AgentAlias)>> = OnceLock::new();
+
+/// Has the logs in moved folders known as those of their agents from now on: the names of such folders
+/// do not tell. `real_path` returns the path by which logs are known. Only the first call counts.
+pub fn name_moved_folders(places: &AgentFolders<'_>, real_path: fn(PathBuf) -> PathBuf) {
+    MOVED.get_or_init(|| {
+        let mut moved = Vec::new();
+        for alias in &ALIASES {
+            for path in alias.roots.iter().filter_map(|root| root.moved_path(places)) {
+                moved.push((real_path(path), alias));
+            }
+        }
+        moved
+    });
+}
+
 /// Returns the agent to which a log of the format of `base` belongs by the names of its folders. Of
 /// several, the nearest folder decides. `None` if the log is that of `base`.
 pub(crate) fn alias_at(base: Provider, log: &Path) -> Option<&'static AgentAlias> {
     let log = log.to_string_lossy();
-    let names = names_in(Path::new(file_of(&log)));
+    let file = Path::new(file_of(&log));
+    let names = names_in(file);
     let mut nearest: Option<(usize, &AgentAlias)> = None;
     for alias in ALIASES.iter().filter(|alias| alias.base == base) {
         for root in alias.roots {
@@ -251,7 +324,16 @@ pub(crate) fn alias_at(base: Provider, log: &Path) -> Option<&'static AgentAlias
             }
         }
     }
-    nearest.map(|(_, alias)| alias)
+    let named = nearest.map(|(_, alias)| alias);
+    named.or_else(|| moved_to(base, file))
+}
+
+/// Returns the agent whose logs a variable moves to a folder above `file`.
+fn moved_to(base: Provider, file: &Path) -> Option<&'static AgentAlias> {
+    let mut moved = MOVED.get()?.iter();
+    moved
+        .find(|(path, alias)| alias.base == base && file.starts_with(path))
+        .map(|(_, alias)| *alias)
 }
 
 /// Returns the file of a log: the database, if the log is a session in one.
@@ -328,32 +410,14 @@ mod tests {
     use std::collections::HashSet;
 
     use super::*;
-    use crate::provider::{base_of, log_folders};
+    use crate::provider::base_of;
 
     #[test]
-    fn every_agent_has_a_place_on_each_platform_on_which_it_exists() {
-        let home = Path::new("/home/mira");
-        for alias in &ALIASES {
-            for platform in [Platform::Linux, Platform::MacOs, Platform::Windows] {
-                let places = AgentFolders::on_platform(platform, home, &|_| None);
-                let folders = log_folders(alias.provider, &places);
-                let exists = alias.provider != Provider::Xcode || platform == Platform::MacOs;
-                assert_eq!(!folders.is_empty(), exists, "{} {platform:?}", alias.name);
-                for folder in folders {
-                    assert!(folder.starts_with(home), "{folder:?}");
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn names_and_marks_are_unique() {
-        let names: HashSet<&str> = ALIASES.iter().map(|alias| alias.name).collect();
-        assert_eq!(names.len(), ALIASES.len());
+    fn marks_are_unique() {
         let mut marks = HashSet::new();
         for alias in &ALIASES {
             let own: HashSet<&str> = alias.roots.iter().map(|root| root.marks).collect();
-            assert!(own.iter().all(|mark| marks.insert(*mark)), "{}", alias.name);
+            assert!(own.iter().all(|mark| marks.insert(*mark)), "{}", alias.provider);
         }
     }
 

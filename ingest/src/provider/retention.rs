@@ -10,8 +10,8 @@ use schemas::Provider;
 use serde_json::Value;
 
 use super::format::AgentFolders;
-use super::log_folders;
 use super::shared::sidecar;
+use super::{gemini, log_folders};
 
 /// Maximum size in bytes of the settings of an agent.
 const MAX_SETTINGS_BYTES: u64 = 1 << 20;
@@ -47,7 +47,7 @@ pub fn log_retention(provider: Provider, places: &AgentFolders<'_>) -> Option<Lo
         return (days > 0).then_some(LogRetention { days, setting, file });
     }
     if provider == Provider::Gemini {
-        let file = places.home_path(".gemini/settings.json");
+        let file = gemini::home_folder(places).join("settings.json");
         let settings = sidecar::read_json(&file, MAX_SETTINGS_BYTES).unwrap_or_default();
         let given = settings.pointer("/general/sessionRetention");
         let given = given.unwrap_or(&Value::Null);

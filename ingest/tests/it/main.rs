@@ -8,6 +8,7 @@ mod codex;
 mod codex_forks;
 mod cuts;
 mod databases;
+mod drift;
 mod earlier;
 mod exports;
 mod flips;
@@ -24,6 +25,7 @@ mod redact;
 mod redact_services;
 mod reported;
 mod rewritten;
+mod roots;
 #[path = "../../../tests/it/rounds.rs"]
 mod rounds;
 #[cfg(target_os = "linux")]

@@ -18,7 +18,7 @@ mod message;
 mod place;
 
 use std::collections::HashSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use schemas::Provider;
 use schemas::event::Relation;
@@ -28,7 +28,7 @@ use self::lines::read_header;
 use self::message::GeminiDecoder;
 use crate::provider::copied::CONTINUES_FIELD;
 use crate::provider::format::{
-    LogFormat, LogHead, LogReader, Quirks, RecordOutcome, RecordTally, SessionClaim,
+    AgentFolders, LogFormat, LogHead, LogReader, Quirks, RecordOutcome, RecordTally, SessionClaim,
 };
 use crate::provider::shared::document::{self, Document, DocumentLayout};
 use crate::stream::Stream;
@@ -38,12 +38,20 @@ use crate::text::names::is_uuid;
 pub(super) const FORMAT: LogFormat = LogFormat {
     provider: Provider::Gemini,
     has_unique_ids: true,
-    decoder_version: 3,
-    roots: |places| vec![places.home_path(".gemini/tmp")],
+    decoder_version: 4,
+    roots: |places| vec![home_folder(places).join("tmp")],
     sniff: claim_log,
     quirks: Quirks::NONE,
     reader: LogReader::Document(decode_log),
 };
+
+/// Returns the folder of the agent. The variable replaces the home folder.
+pub(super) fn home_folder(places: &AgentFolders<'_>) -> PathBuf {
+    match places.env_path("GEMINI_CLI_HOME") {
+        Some(home) => home.join(".gemini"),
+        None => places.home_path(".gemini"),
+    }
+}
 
 /// Claims a log by its header: the fields of a document, or the first line.
 fn claim_log(head: &LogHead<'_>) -> Option<SessionClaim> {

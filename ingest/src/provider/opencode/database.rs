@@ -115,7 +115,8 @@ fn is_database(path: &Path) -> bool {
 
 /// Returns the name of the program that keeps a database.
 fn agent_name(database: &Path) -> &'static str {
-    alias::alias_at(Provider::OpenCode, database).map_or("OpenCode", |alias| alias.name)
+    let alias = alias::alias_at(Provider::OpenCode, database);
+    alias.map_or(Provider::OpenCode, |alias| alias.provider).agent_name()
 }
 
 /// Lists the sessions in a database.
