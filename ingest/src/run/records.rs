@@ -91,6 +91,7 @@ pub(crate) fn finish_lines(decoder: &mut dyn LineDecoder, at: RecordAt, stream: 
     if catch_panic(|| decoder.finish_reading(at, stream)).is_none() {
         push_decoder_failure(at, stream);
     }
+    stream.count_unknown_blocks();
 }
 
 /// Decodes the records of a document.
@@ -103,6 +104,7 @@ pub(crate) fn decode_document(
     if catch_panic(|| read(bytes, stream, tally)).is_none() {
         push_decoder_failure(RecordAt { offset: 0, length: bytes.len() as u64, line: 0 }, stream);
     }
+    stream.count_unknown_blocks();
     stream.end_document();
 }
 

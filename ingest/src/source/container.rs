@@ -92,12 +92,14 @@ impl Content {
         }
     }
 
-    /// Opens the content for reading from its beginning, without seeking.
+    /// Opens the content for reading from its beginning, without seeking. It ends at damage, as that of
+    /// [`Self::open`] does.
     pub(crate) fn open_stream(file: &LogCandidate) -> io::Result<Box<dyn LineSource>> {
         Ok(match file.container {
             Container::Plain => Box::new(File::open(&file.path)?),
             Container::Zstd | Container::Gzip => {
-                Box::new(open_compressed(file)?.take(unpack_limit(file)))
+                let content = UntilDamage { packed: open_compressed(file)?, has_read: false };
+                Box::new(content.take(unpack_limit(file)))
             }
             Container::Assembled(assembly) => {
                 Box::new(Cursor::new(assemble_document(file, assembly)?))
@@ -135,6 +137,24 @@ fn open_compressed(file: &LogCandidate) -> io::Result<Box<dyn Read>> {
         Container::Gzip => Box::new(flate2::read::MultiGzDecoder::new(packed)),
         Container::Plain | Container::Assembled(_) => Box::new(packed),
     })
+}
+
+/// Compressed content that ends where it is damaged, unless nothing precedes the damage.
+struct UntilDamage<R> {
+    packed: R,
+    has_read: bool,
+}
+
+impl<R: Read> Read for UntilDamage<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        match self.packed.read(buffer) {
+            Err(error) if self.has_read && error.kind() != io::ErrorKind::Interrupted => Ok(0),
+            result => {
+                self.has_read |= result.as_ref().is_ok_and(|read| *read > 0);
+                result
+            }
+        }
+    }
 }
 
 /// Returns the number of bytes that a compressed file may unpack to.

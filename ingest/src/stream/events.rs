@@ -353,6 +353,7 @@ impl Stream {
 
     /// Adds an event to a given step. The lines of one response may be apart in the log.
     pub fn push_in_step(&mut self, kind: EventType, step: i32, decoded: DecodedEvent<'_>) {
+        self.count_unknown_blocks();
         if self.is_left_out {
             return;
         }

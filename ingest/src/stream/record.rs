@@ -68,6 +68,7 @@ impl Stream {
 
     /// Begins a record whose `replay` is already decided.
     fn set_record(&mut self, at: RecordAt, hash: u64, time: Option<i64>) {
+        self.count_unknown_blocks();
         self.record = at;
         self.record_hash = hash;
         self.copy_hash = 0;

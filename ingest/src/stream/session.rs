@@ -15,6 +15,7 @@ use super::repository::{self, Repository};
 use crate::redact::{MaskedColumns, mask_text};
 use crate::text::names::truncate_name;
 use crate::text::render::shorten_notification;
+use crate::text::render;
 use crate::text::sanitize::clean;
 
 /// Maximum number of characters of a title; longer titles are cut.
@@ -293,6 +294,13 @@ impl Stream {
         }
         if kind == "record" {
             self.limit_unknown_records();
+        }
+    }
+
+    /// Counts the types of the content blocks that were rendered and that no decoder knows.
+    pub(crate) fn count_unknown_blocks(&mut self) {
+        for kind in render::take_unknown_blocks() {
+            self.count_unknown("block", &kind);
         }
     }
 

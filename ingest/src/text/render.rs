@@ -1,6 +1,7 @@
 //! Renders tool inputs, tool results and notifications as readable text.
 
 use std::borrow::Cow;
+use std::cell::RefCell;
 
 use simd_json::prelude::*;
 
@@ -141,8 +142,42 @@ pub(crate) fn is_image_tag(text: &str) -> bool {
     text == "</image>" || text.starts_with("<image name=")
 }
 
+/// The types of content blocks that decoders expect inside a message or a result. Sorted.
+#[rustfmt::skip]
+const KNOWN_BLOCKS: &[&str] = &[
+    "Text", "audio", "audio_url", "document", "file", "image", "image_blob_ref", "image_url", "input_image",
+    "input_text", "json", "knowledge", "markdown", "output_text", "reasoning_text", "resource", "resource_link",
+    "summary_text", "text", "think", "thinking", "tool_reference", "video", "video_url",
+];
+
+/// Maximum number of unknown types that are remembered at a time.
+const MAX_UNKNOWN_BLOCKS: usize = 64;
+
+thread_local! {
+    static UNKNOWN_BLOCKS: RefCell<Vec<String>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Notes the type of a content block if no decoder knows it. The block is rendered all the same.
+pub(crate) fn note_block(block: Value<'_>) {
+    let Some(kind) = block.text("type") else { return };
+    if KNOWN_BLOCKS.binary_search(&kind).is_err() {
+        UNKNOWN_BLOCKS.with_borrow_mut(|unknown| {
+            if unknown.len() < MAX_UNKNOWN_BLOCKS {
+                unknown.push(kind.to_owned());
+            }
+        });
+    }
+}
+
+/// Returns the unknown types of the blocks that this thread rendered since the last call. Texts are
+/// rendered in many places, which need not pass the stream that counts.
+pub(crate) fn take_unknown_blocks() -> Vec<String> {
+    UNKNOWN_BLOCKS.take()
+}
+
 /// Appends one content block as text.
 pub(crate) fn append_block(block: Value<'_>, out: &mut String) {
+    note_block(block);
     if let Some(source) = block.object("source") {
         return append_binary_summary(source.text("media_type"), source.text("data"), out);
     }

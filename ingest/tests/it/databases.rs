@@ -1,13 +1,18 @@
 //! Sessions that agents keep in a database: a database that grows, is locked, is vacuumed or is
 //! damaged, read with the samples of each agent.
 
+use std::collections::HashSet;
 use std::fs;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use ingest::plan::safe_session_id;
+use ingest::provider::FORMATS;
 use rusqlite::Connection;
 use schemas::EventType;
 
+use crate::hermes;
 use crate::memory::{Memory, samples};
 
 /// A database among the samples, and how its agent continues a session in it.
@@ -23,6 +28,32 @@ struct SampleDatabase {
 }
 
 const DATABASES: &[SampleDatabase] = &[
+    SampleDatabase {
+        path: "opencode/opencode.db",
+        session: "ses_ea7f62808fffffeX7Gh9COlzBlDEM",
+        prompt: r#"INSERT INTO message VALUES ('msg_z', 'ses_ea7f62808fffffeX7Gh9COlzBlDEM',
+            1792478500000, 1792478500000, '{"role":"user","time":{"created":1792478500000}}');
+            INSERT INTO part VALUES ('prt_z', 'msg_z', 'ses_ea7f62808fffffeX7Gh9COlzBlDEM',
+            1792478500000, 1792478500000, '{"type":"text","text":"One more thing."}')"#,
+        // OpenCode writes a new time with each change.
+        title: None,
+    },
+    // The tables of version 2.
+    SampleDatabase {
+        path: "opencode/opencode.db",
+        session: "ses_ea76a93c8fffffe6oTmVLqxUT3Hoh",
+        prompt: r#"INSERT INTO session_message VALUES ('msg_z', 'ses_ea76a93c8fffffe6oTmVLqxUT3Hoh',
+            'user', 99, 1792487700000, 1792487700000,
+            '{"time":{"created":1792487700000},"text":"One more thing.","files":[]}')"#,
+        title: None,
+    },
+    SampleDatabase {
+        path: HERMES,
+        session: "s1",
+        prompt: "INSERT INTO messages (session_id, role, content, timestamp)
+            VALUES ('s1', 'user', 'One more thing.', 1006)",
+        title: Some("UPDATE sessions SET title = 'Another title' WHERE id = 's1'"),
+    },
     SampleDatabase {
         path: "goose/sessions/sessions.db",
         session: "20261025_1",
@@ -123,12 +154,21 @@ const DATABASES: &[SampleDatabase] = &[
     },
 ];
 
+/// The database of Hermes, whose samples are logs.
+const HERMES: &str = "hermes/state.db";
+
 /// A copy of a sample database in a folder of its own, as its agent names the folders.
 fn copy(sample: &SampleDatabase) -> (tempfile::TempDir, PathBuf) {
     let dir = tempfile::tempdir().expect("tempdir");
     let path = dir.path().join(sample.path);
     fs::create_dir_all(path.parent().expect("folder")).expect("creates");
-    fs::copy(samples().join(sample.path), &path).expect("copies");
+    if sample.path == HERMES {
+        let connection = Connection::open(&path).expect("opens");
+        connection.execute_batch(hermes::TABLES).expect("creates");
+        connection.execute_batch(hermes::CONVERSATION).expect("fills");
+    } else {
+        fs::copy(samples().join(sample.path), &path).expect("copies");
+    }
     (dir, path)
 }
 
@@ -136,6 +176,22 @@ fn prompts(memory: &Memory, session: &str) -> Vec<String> {
     let events = memory.events().into_iter().filter(|event| event.session_id == session);
     let prompts = events.filter(|event| event.event_type == EventType::User && !event.is_replay);
     prompts.map(|event| event.text).collect()
+}
+
+/// Every database that is read is in the table, so that what is below holds for each.
+#[test]
+fn every_database_is_among_the_samples() {
+    // Files of the names of the samples.
+    let paths: Vec<PathBuf> = DATABASES.iter().map(|sample| copy(sample).1).collect();
+    for format in &FORMATS {
+        for assembly in format.quirks.assemblies {
+            let is_database = [".db", ".sqlite", ".vscdb"]
+                .iter()
+                .any(|extension| assembly.source_suffix.ends_with(extension));
+            let is_sample = paths.iter().any(|path| (assembly.is_source)(path));
+            assert!(is_sample || !is_database, "{}", assembly.name);
+        }
+    }
 }
 
 #[test]
@@ -224,10 +280,44 @@ fn a_database_that_is_vacuumed_is_not_read_again() {
     }
 }
 
+/// Its agent may write all pages of a database again at any time. What is read then is whole, or the
+/// next run reads it.
+#[test]
+fn a_database_that_is_vacuumed_while_it_is_read_loses_nothing() {
+    for sample in DATABASES {
+        let (dir, path) = copy(sample);
+        let whole = Memory::default();
+        whole.ingest(dir.path());
+        let is_done = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let connection = Connection::open(&path).expect("opens");
+                while !is_done.load(Ordering::Relaxed) {
+                    // Fails while the database is read.
+                    let _ = connection.execute_batch("VACUUM");
+                    std::thread::sleep(Duration::from_millis(20));
+                }
+            });
+            for _ in 0..2 {
+                let memory = Memory::default();
+                let report = memory.ingest(dir.path());
+                let is_reported = !report.problem_list.is_empty();
+                assert!(is_reported || memory.events() == whole.events(), "{}", sample.path);
+            }
+            is_done.store(true, Ordering::Relaxed);
+        });
+        let memory = Memory::default();
+        let report = memory.ingest(dir.path());
+        assert_eq!(memory.events(), whole.events(), "{} {:?}", sample.path, report.problem_list);
+    }
+}
+
 /// Every byte that is flipped, and every end that is missing, is a problem at most.
 #[test]
 fn a_damaged_database_is_a_problem_at_most() {
-    for sample in DATABASES {
+    // A database with sessions of two versions is damaged once.
+    let mut damaged = HashSet::new();
+    for sample in DATABASES.iter().filter(|sample| damaged.insert(sample.path)) {
         let (dir, path) = copy(sample);
         let whole = fs::read(&path).expect("reads");
         for at in (0..whole.len()).step_by(whole.len() / 97) {
@@ -387,6 +477,43 @@ fn a_session_whose_id_has_a_number_sign_is_read() {
         let again = memory.ingest(dir.path());
         assert_eq!(again.files_unchanged, again.files, "{}", sample.path);
     }
+}
+
+/// The texts of Piebald are in tables of nodes. The table of their kinds only tells what is reasoning;
+/// without the tables of nodes, the messages that have lost their texts are counted.
+#[test]
+fn texts_of_piebald_are_read_without_the_table_of_their_kinds() {
+    let sample = DATABASES.iter().find(|sample| sample.path == "piebald/app.db").expect("piebald");
+    let (dir, path) = copy(sample);
+    let whole = Memory::default();
+    whole.ingest(dir.path());
+    let connection = Connection::open(&path).expect("opens");
+    connection.execute_batch("DROP TABLE message_part_text").expect("drops");
+    let memory = Memory::default();
+    memory.ingest(dir.path());
+    assert_eq!(prompts(&memory, sample.session), prompts(&whole, sample.session));
+    let texts = |memory: &Memory| -> Vec<String> {
+        memory.events().into_iter().map(|event| event.text).collect()
+    };
+    assert_eq!(texts(&memory), texts(&whole));
+
+    connection.execute_batch("DROP TABLE message_node_text").expect("drops");
+    memory.ingest(dir.path());
+    let drift = Memory::default();
+    drift.ingest(dir.path());
+    let drift = drift.session(sample.session).drift.map(|drift| drift.to_string());
+    assert!(drift.is_some_and(|drift| drift.contains("block:text")));
+}
+
+/// Sums of a session without a time of their own have that of its last message: otherwise the sums of
+/// no day would have them.
+#[test]
+fn sums_of_a_session_have_a_time() {
+    let memory = Memory::default();
+    memory.ingest(&samples());
+    let events = memory.events().into_iter();
+    let without = events.filter(|event| event.timestamp.is_none() && !event.usage().is_unknown());
+    assert_eq!(without.map(|event| event.session_id).collect::<Vec<_>>(), [""; 0]);
 }
 
 /// Other versions of an agent may not have each column. Those that a session can do without cost nothing

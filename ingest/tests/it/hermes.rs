@@ -10,7 +10,7 @@ use schemas::{EventType, Usage};
 use crate::memory::Memory;
 
 /// The tables that are read, as of schema 30 but without most columns that are not.
-const TABLES: &str = "
+pub(crate) const TABLES: &str = "
     CREATE TABLE sessions (id TEXT PRIMARY KEY, source TEXT NOT NULL, model TEXT,
         model_config TEXT, system_prompt TEXT, parent_session_id TEXT, started_at REAL NOT NULL,
         ended_at REAL, end_reason TEXT, input_tokens INTEGER DEFAULT 0,
@@ -31,7 +31,7 @@ const TABLES: &str = "
         PRIMARY KEY (session_id, model, billing_provider, task));";
 
 /// A session of two turns, with a failing and a parallel call.
-const CONVERSATION: &str = r#"
+pub(crate) const CONVERSATION: &str = r#"
     INSERT INTO sessions (id, source, model, started_at, cwd, git_branch, title, title_source,
         input_tokens, output_tokens, cache_read_tokens)
         VALUES ('s1', 'cli', 'big', 1000, '/w/harbor', 'main', 'Fix the crane', 'llm',

@@ -329,6 +329,9 @@ impl Step<'_> {
         let body = known.and_then(|(_, field, _)| self.payload.message(*field)).unwrap_or_default();
         let name = known.map_or_else(|| format!("STEP_{}", self.kind), |it| it.2.to_owned());
         record["type"] = name.into();
+        if known.is_none() {
+            record["is_unknown"] = true.into();
+        }
         record["time"] = metadata.message(1).and_then(|time| micros(&time)).into();
         let call = metadata.message(4);
         match (self.kind, call.as_ref().and_then(|call| call.text(1))) {

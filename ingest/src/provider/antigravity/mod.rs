@@ -24,8 +24,8 @@ use crate::provider::format::{
     LineDecoder, LogFormat, LogHead, LogReader, Quirks, RecordOutcome, SessionClaim, state_json,
 };
 use crate::provider::shared::arguments::Arguments;
-use crate::provider::shared::chat;
 use crate::provider::shared::database::size_limit::{OVERSIZED_RECORD, push_oversized};
+use crate::provider::shared::{chat, drift};
 use crate::source::container::has_log;
 use crate::stream::{DecodedEvent, RecordAt, Stream, TitleFrom, parse_micros};
 use crate::text::json::{JsonFields, Parser, Value, string_value};
@@ -34,7 +34,7 @@ use crate::text::render;
 pub(super) const FORMAT: LogFormat = LogFormat {
     provider: Provider::Antigravity,
     has_unique_ids: false,
-    decoder_version: 2,
+    decoder_version: 3,
     roots: |places| {
         ["antigravity", "antigravity-cli", "antigravity-ide"]
             .iter()
@@ -58,6 +58,36 @@ pub(super) const FORMAT: LogFormat = LogFormat {
 
 /// Tags at which the text that the client appends to a prompt may start.
 const CLIENT_TAGS: &[&str] = &["<ADDITIONAL_METADATA>", "<USER_SETTINGS_CHANGE>"];
+
+/// Types of records of the program that become a notification. Types of the model are names of tools.
+const KNOWN_NOTICES: &[&str] = &[
+    "CHECKPOINT",
+    "CODE_ACTION",
+    "CONVERSATION_HISTORY",
+    "EPHEMERAL_MESSAGE",
+    "ERROR_MESSAGE",
+    "GENERIC",
+    "GREP_SEARCH",
+    "LIST_DIRECTORY",
+    "MCP_TOOL",
+    "RUN_COMMAND",
+    "SYSTEM_MESSAGE",
+    "VIEW_FILE",
+];
+
+/// Fields of the records of transcripts. Sorted.
+const KNOWN_FIELDS: &[&str] = &[
+    "content",
+    "created_at",
+    "error",
+    "source",
+    "status",
+    "step_index",
+    "thinking",
+    "tool_calls",
+    "truncated_fields",
+    "type",
+];
 
 /// Words before the name of the model in a prompt that reports a change of the model.
 const MODEL_CHANGE: &str = "`Model Selection` from ";
@@ -144,6 +174,13 @@ impl LineDecoder for AntigravityDecoder {
         } else {
             out.begin_record_by_content(at, raw, parse_micros(object.text("created_at")));
         }
+        let is_unknown = object.flag("is_unknown") == Some(true);
+        if is_unknown {
+            out.count_unknown("record", kind);
+        }
+        if !self.state.is_database {
+            drift::count_unknown_fields(object, KNOWN_FIELDS, out);
+        }
         match (object.text("source"), kind) {
             (_, OVERSIZED_RECORD) => {
                 push_oversized("step", object.int("bytes").unwrap_or(0), at, out);
@@ -153,7 +190,8 @@ impl LineDecoder for AntigravityDecoder {
             (_, "PLANNER_RESPONSE" | "GENERATE_RESPONSE") => self.decode_response(object, out),
             (Some("MODEL"), _) | (_, "TOOL_RESPONSE") => self.decode_tool_result(kind, object, out),
             (source, _) => {
-                if source != Some("SYSTEM") {
+                let is_known = source == Some("SYSTEM") && KNOWN_NOTICES.contains(&kind);
+                if !is_known && !is_unknown {
                     out.count_unknown("record", kind);
                 }
                 if let Some(content) = object.text("content") {

@@ -12,6 +12,7 @@
 //! A step becomes parts (`step.rs`), one for each event. Parts of a document that `sessions` wrote
 //! carry the order and the facts of the events that they were exported from.
 
+mod known;
 mod metrics;
 mod part;
 mod step;
@@ -36,7 +37,7 @@ use crate::text::json::legible_json;
 pub(super) const FORMAT: LogFormat = LogFormat {
     provider: Provider::Atif,
     has_unique_ids: false,
-    decoder_version: 1,
+    decoder_version: 2,
     // Trajectories are where a run of Harbor or an export put them.
     roots: |_| Vec::new(),
     sniff: claim_log,
@@ -47,6 +48,10 @@ pub(super) const FORMAT: LogFormat = LogFormat {
 /// The parts of a trajectory that are read.
 const LAYOUT: DocumentLayout =
     DocumentLayout { list: Some("steps"), header: &[AGENT, "extra", METRICS, SUBAGENTS] };
+
+/// Fields of a trajectory that only its claim needs, or that say nothing about its events.
+const UNREAD_FIELDS: &[&str] =
+    &["continued_trajectory_ref", "notes", "schema_version", "session_id", "trajectory_id"];
 
 const AGENT: &str = "agent";
 const METRICS: &str = "final_metrics";
@@ -114,9 +119,11 @@ fn name_of_file(path: &Path) -> &str {
 
 fn decode_log(bytes: &[u8], out: &mut Stream, tally: &mut RecordTally) {
     let document = Document::read(bytes, &LAYOUT, out, tally);
+    document.count_unknown_fields(UNREAD_FIELDS, out);
     let header = document.fields();
     let agent = header.get(AGENT).unwrap_or(&Json::Null);
     let extra = header.get("extra").unwrap_or(&Json::Null);
+    known::count_unknown_agent(agent, header.get(METRICS), out);
     let is_exported = decode_header(agent, extra, out);
 
     let facts = TrajectoryFacts::of_agent(agent, None);
@@ -222,6 +229,7 @@ fn read_embedded(
         None if is_own => None,
         None => Some(id),
     };
+    known::count_unknown_trajectory(trajectory, out);
     let facts = TrajectoryFacts::of_agent(&trajectory[AGENT], Some(agent_id));
     let mut own = Vec::new();
     let target = if is_own { &mut *parts } else { &mut own };

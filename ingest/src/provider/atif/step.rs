@@ -13,6 +13,7 @@ use schemas::{EventType, Usage};
 use serde::Deserialize as _;
 use serde_json::Value as Json;
 
+use super::known::count_unknown_step;
 use super::metrics::{read_cost, read_usage};
 use super::part::Part;
 use crate::provider::shared::arguments::Arguments;
@@ -21,23 +22,6 @@ use crate::provider::shared::machine_text::{MachineText, find_machine_text};
 use crate::provider::{claude, codex, qwen};
 use crate::stream::{Stream, parse_micros};
 use crate::text::json::{LineItem, Parser};
-
-/// Fields of a step, sorted.
-const STEP_FIELDS: &[&str] = &[
-    "extra",
-    "is_copied_context",
-    "llm_call_count",
-    "message",
-    "metrics",
-    "model_name",
-    "observation",
-    "reasoning_content",
-    "reasoning_effort",
-    "source",
-    "step_id",
-    "timestamp",
-    "tool_calls",
-];
 
 /// What joins the texts of a step that `sessions` wrote.
 const SEPARATOR: &str = "\n\n";
@@ -97,11 +81,7 @@ impl StepReader {
         out: &mut Stream,
     ) {
         self.steps += 1;
-        for field in step.as_object().into_iter().flat_map(|fields| fields.keys()) {
-            if STEP_FIELDS.binary_search(&field.as_str()).is_err() {
-                out.count_unknown("field", field);
-            }
-        }
+        count_unknown_step(step, out);
         let mut contents = self.read_contents(step, span, facts);
         let events = step["extra"]["events"].as_array();
         if let Some(events) = events

@@ -11,6 +11,33 @@ pub(super) const RECORDS: &[&str] = &[
     "started", "summary", "system", "user", "worktree-state",
 ];
 
+/// Types of attachments.
+#[rustfmt::skip]
+pub(super) const ATTACHMENTS: &[&str] = &[
+    "agent_listing_delta", "attachment", "auto_mode", "batching_reminder_sent", "budget_usd",
+    "command_permissions", "compact_file_reference", "date_change", "deferred_tools_delta",
+    "dynamic_skill", "edited_text_file", "file", "hook_additional_context", "hook_blocking_error",
+    "hook_non_blocking_error", "hook_success", "invoked_skills", "mcp_instructions_delta",
+    "nested_memory", "plan_mode", "plan_mode_exit", "queued_command", "read_truncation_notice",
+    "silent_turn_reminder", "skill_listing", "task_reminder", "task_status", "todo_reminder",
+    "total_tokens_reminder", "ultra_effort_enter", "ultra_effort_exit",
+];
+
+/// Types of records of the system.
+#[rustfmt::skip]
+pub(super) const SYSTEM: &[&str] = &[
+    "api_error", "api_refusal", "compact_boundary", "error", "local_command",
+    "microcompact_boundary", "model_refusal_fallback", "session_start", "stop_hook_summary",
+    "system", "turn_duration",
+];
+
+/// Types of progress.
+#[rustfmt::skip]
+pub(super) const PROGRESS: &[&str] = &[
+    "agent_progress", "bash_progress", "hook_progress", "mcp_progress", "progress", "query_update",
+    "search_results_received", "waiting_for_task",
+];
+
 /// Top-level fields of Claude's records.
 #[rustfmt::skip]
 pub(super) const FIELDS: &[&str] = &[

@@ -47,7 +47,7 @@ use crate::text::render;
 pub(super) const FORMAT: LogFormat = LogFormat {
     provider: Provider::Claude,
     has_unique_ids: true,
-    decoder_version: 4,
+    decoder_version: 5,
     roots: log_roots,
     sniff: head::claim_log,
     quirks: Quirks {

@@ -3,7 +3,8 @@
 
 use schemas::EventType;
 
-use super::{ClaudeDecoder, user};
+use super::{ClaudeDecoder, known, user};
+use crate::provider::shared::drift;
 use crate::provider::shared::identity::uuid_identity;
 use crate::stream::{DecodedEvent, Stream, TitleFrom};
 use crate::text::json::{JsonFields, Value};
@@ -57,6 +58,7 @@ impl ClaudeDecoder {
         };
         self.text.clear();
         let kind = attachment.text("type").unwrap_or("attachment");
+        drift::count_unknown_inner("attachment", kind, known::ATTACHMENTS, out);
         if kind == "queued_command" && attachment.text("commandMode") == Some("prompt") {
             render::append_field(attachment, "prompt", &mut self.text);
             if !self.state.queue.match_attachment(&self.text, out) {
@@ -81,12 +83,14 @@ impl ClaudeDecoder {
         match kind {
             "system" => {
                 subtype = object.text("subtype").unwrap_or("system");
+                drift::count_unknown_inner(kind, subtype, known::SYSTEM, out);
                 is_error = subtype.ends_with("_error").then_some(true);
                 append_system_text(object, text);
             }
             "progress" => {
                 if let Some(data) = object.object("data") {
                     subtype = data.text("type").unwrap_or("progress");
+                    drift::count_unknown_inner(kind, subtype, known::PROGRESS, out);
                     // The result of an interrupted agent does not name the agent.
                     spawned_agent_id = data.non_empty("agentId");
                     if spawned_agent_id.is_some() {

@@ -204,10 +204,16 @@ impl CodeBuddyDecoder {
             words.push_context(out);
             self.text = words.prompt;
         }
-        for image in parts.iter().filter(|part| part.text("type") == Some("image_blob_ref")) {
-            let kind = image.text("mime").unwrap_or("image");
-            let bytes = image.int("size").unwrap_or(0);
-            render::append_line(&format!("[{kind} {bytes} bytes]"), &mut self.text);
+        for part in parts {
+            render::note_block(part);
+            if part.text("type") == Some("image_blob_ref") {
+                let kind = part.text("mime").unwrap_or("image");
+                let bytes = part.int("size").unwrap_or(0);
+                render::append_line(&format!("[{kind} {bytes} bytes]"), &mut self.text);
+            } else if part.text("text").is_none() {
+                render::begin_new_line(&mut self.text);
+                render::append_block(part, &mut self.text);
+            }
         }
         if self.text.trim().is_empty() {
             return;
@@ -274,7 +280,8 @@ fn append_parts(object: Value<'_>, key: &str, text: &mut String) {
         text.push_str(plain);
     }
     for part in object.items(key) {
-        render::append_line(part.text("text").unwrap_or(""), text);
+        render::begin_new_line(text);
+        render::append_block(part, text);
     }
 }
 

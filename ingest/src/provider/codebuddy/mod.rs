@@ -26,7 +26,7 @@ use crate::provider::shared::identity::uuid_identity;
 pub(super) const FORMAT: LogFormat = LogFormat {
     provider: Provider::CodeBuddy,
     has_unique_ids: true,
-    decoder_version: 1,
+    decoder_version: 2,
     roots: |places| {
         let home = places.env_path("CODEBUDDY_CONFIG_DIR");
         vec![home.unwrap_or_else(|| places.home_path(".codebuddy")).join("projects")]

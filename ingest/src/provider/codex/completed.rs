@@ -6,9 +6,10 @@ use schemas::EventType;
 use super::ended::CallEnd;
 use super::review::Review;
 use super::user_text::UserInput;
-use super::{CodexDecoder, RecordedForm};
+use super::{CodexDecoder, RecordedForm, known};
 use crate::provider::format::RecordOutcome;
 use crate::provider::shared::arguments::Arguments;
+use crate::provider::shared::drift;
 use crate::stream::{DecodedEvent, Stream};
 use crate::text::json::{JsonFields, Value, string_value};
 use crate::text::render;
@@ -50,7 +51,10 @@ impl CodexDecoder {
                     if is_begun { Some(Review::from_event(item, out)) } else { None };
                 self.push_unknown_record("item_completed", event, out)
             }
-            _ => self.push_unknown_record("item_completed", event, out),
+            kind => {
+                drift::count_unknown_inner("item_completed", kind, known::ITEMS, out);
+                self.push_unknown_record("item_completed", event, out)
+            }
         }
     }
 

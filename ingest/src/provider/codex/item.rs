@@ -124,7 +124,13 @@ impl CodexDecoder {
         let text = std::mem::take(&mut self.text);
         let outcome = match item.text("role") {
             Some("assistant") => self.push_reply(&text, RecordedForm::Item, out),
-            role => self.push_notification(role.unwrap_or("message"), &text, None, out),
+            role => {
+                let role = role.unwrap_or("message");
+                if !matches!(role, "developer" | "system" | "message") {
+                    out.count_unknown("record", &format!("message {role}"));
+                }
+                self.push_notification(role, &text, None, out)
+            }
         };
         self.text = text;
         outcome

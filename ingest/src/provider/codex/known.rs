@@ -29,6 +29,9 @@ pub(super) const RECORDS: &[&str] = &[
     "token_usage_record", "turn_context", "world_state",
 ];
 
+/// Types of completed items that become a notification.
+pub(super) const ITEMS: &[&str] = &["Plan"];
+
 /// Fields of Codex's records, and of the payloads that they wrap.
 #[rustfmt::skip]
 pub(super) const FIELDS: &[&str] = &[

@@ -46,7 +46,7 @@ use crate::text::render;
 pub(super) const FORMAT: LogFormat = LogFormat {
     provider: Provider::Codex,
     has_unique_ids: false,
-    decoder_version: 2,
+    decoder_version: 3,
     roots: log_roots,
     sniff: head::claim_log,
     quirks: Quirks {

@@ -5,8 +5,8 @@ use schemas::{EventType, Usage};
 
 use crate::provider::copied::copied_identity;
 use crate::provider::shared::arguments::Arguments;
-use crate::provider::shared::function_response;
 use crate::provider::shared::identity::hash_id;
+use crate::provider::shared::{drift, function_response};
 use crate::stream::{DecodedEvent, RecordAt, Stream, parse_micros};
 use crate::text::json::{JsonFields, Value, string_value};
 use crate::text::render;
@@ -29,6 +29,9 @@ pub(super) struct GeminiDecoder {
     /// Buffer for the text of the current event.
     text: String,
 }
+
+/// The types of messages that become a notification. Sorted.
+const KNOWN_NOTICES: &[&str] = &["error", "info", "warning"];
 
 impl GeminiDecoder {
     /// Decodes one message into events.
@@ -56,6 +59,7 @@ impl GeminiDecoder {
             }
             Some("gemini" | "assistant" | "model") => self.decode_response(message, out),
             kind => {
+                drift::count_unknown_type(kind.unwrap_or("untyped"), KNOWN_NOTICES, out);
                 match content {
                     Some(content) => render::append_content(content, &mut self.text),
                     None => render::append_notification(

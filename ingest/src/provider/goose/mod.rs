@@ -19,6 +19,7 @@ use std::path::{Path, PathBuf};
 
 use schemas::session::SHUTDOWN_SUM;
 use schemas::{Provider, Usage};
+use serde_json::Value as Json;
 
 use self::message::{GooseDecoder, LEDGER, MESSAGES};
 use crate::provider::format::{
@@ -39,7 +40,7 @@ use crate::text::json::{JsonFields, Parser, Value, decode_embedded};
 pub(super) const FORMAT: LogFormat = LogFormat {
     provider: Provider::Goose,
     has_unique_ids: false,
-    decoder_version: 2,
+    decoder_version: 3,
     roots: |places| vec![sessions_folder(places)],
     sniff: claim_log,
     quirks: Quirks {
@@ -179,7 +180,8 @@ fn decode_log(bytes: &[u8], out: &mut Stream, tally: &mut RecordTally) {
     if document::is_lines(bytes, MESSAGES) {
         document::for_each_line_record(bytes, out, tally, &mut |object, raw, at, out| {
             if object.text("role").is_none() && object.text("working_dir").is_some() {
-                decode_header(object, true, out);
+                // Without a time, its counts would be in the sums of no day.
+                decode_header(object, true, last_time(bytes), out);
                 return RecordOutcome::Merged("header");
             }
             decoder.decode_record(object, raw, at, out)
@@ -189,7 +191,7 @@ fn decode_log(bytes: &[u8], out: &mut Stream, tally: &mut RecordTally) {
 
     let session = Document::read(bytes, &ASSEMBLED, out, tally);
     let has_ledger = session.has_record(LEDGER, |record| record.text("table") == Some(LEDGER));
-    session.with_info(|info| decode_header(info, !has_ledger, out));
+    session.with_info(|info| decode_header(info, !has_ledger, None, out));
     session.for_each_record(out, tally, &mut |record, raw, at, out| {
         decoder.decode_record(record, raw, at, out)
     });
@@ -198,8 +200,17 @@ fn decode_log(bytes: &[u8], out: &mut Stream, tally: &mut RecordTally) {
     }
 }
 
-/// Reads the fields that describe a session. Without a ledger they have the only token counts.
-fn decode_header(info: Value<'_>, has_counts: bool, out: &mut Stream) {
+/// Returns the time of the last message in a file of lines, in microseconds since 1970.
+fn last_time(bytes: &[u8]) -> Option<i64> {
+    let lines = bytes.split(|byte| *byte == b'\n').rev();
+    let messages = lines.filter_map(|line| serde_json::from_slice::<Json>(line).ok());
+    let seconds = messages.into_iter().find_map(|message| message["created"].as_i64())?;
+    seconds.checked_mul(1_000_000).filter(|micros| *micros > 0)
+}
+
+/// Reads the fields that describe a session. Without a ledger they have the only token counts. `end` is
+/// the time of these if the fields have none.
+fn decode_header(info: Value<'_>, has_counts: bool, end: Option<i64>, out: &mut Stream) {
     let updated = info.text("updated_at").and_then(chat::parse_unzoned);
     out.extend_time_range(info.text("created_at").and_then(chat::parse_unzoned));
     out.extend_time_range(updated);
@@ -227,7 +238,7 @@ fn decode_header(info: Value<'_>, has_counts: bool, out: &mut Stream) {
         ..Usage::default()
     };
     if has_counts && usage.total() > 0 {
-        begin_header_record(updated, out);
+        begin_header_record(updated.or(end), out);
         out.push_counts(SHUTDOWN_SUM, usage, None);
     }
 }

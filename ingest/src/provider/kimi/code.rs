@@ -146,6 +146,10 @@ enum TextAuthor<'a> {
     Machine(&'a str),
 }
 
+/// Origins of texts in the user's role.
+const KNOWN_ORIGINS: &[&str] =
+    &["injection", "plugin_command", "shell_command", "skill_activation", "system_trigger", "user"];
+
 /// Returns the author of a text by its `origin`. A text without an origin is by the user.
 fn text_author<'a>(origin: Option<Value<'a>>, text: &str) -> TextAuthor<'a> {
     let Some(origin) = origin else { return TextAuthor::User };
@@ -169,6 +173,15 @@ fn text_author<'a>(origin: Option<Value<'a>>, text: &str) -> TextAuthor<'a> {
     }
 }
 
+/// Counts an origin of which it is not known whether the user typed the text.
+fn count_unknown_origin(origin: Option<Value<'_>>, out: &mut Stream) {
+    if let Some(kind) = origin.and_then(|origin| origin.text("kind"))
+        && !KNOWN_ORIGINS.contains(&kind)
+    {
+        out.count_unknown("record", &format!("origin {kind}"));
+    }
+}
+
 /// Returns a slash command as the user typed it. `name_key` and `args_key` are the fields of
 /// `origin` that hold its parts.
 fn slash_command(origin: Value<'_>, name_key: &str, args_key: &str) -> String {
@@ -185,6 +198,7 @@ fn decode_typed_prompt(
 ) -> RecordOutcome {
     let mut text = std::mem::take(&mut decoder.text);
     chat::append_field(object, "input", &mut text);
+    count_unknown_origin(object.object("origin"), out);
     match text_author(object.object("origin"), &text) {
         TextAuthor::User | TextAuthor::Parent => {
             decoder.remember_prompt(&text);
@@ -216,7 +230,13 @@ fn decode_message(decoder: &mut KimiDecoder, object: Value<'_>, out: &mut Stream
             out.push_result(message.non_empty("toolCallId"), &text, message.flag("isError"), None);
             RecordOutcome::Events
         }
-        role => push_notification(role.unwrap_or("message"), &text, out),
+        role => {
+            let role = role.unwrap_or("message");
+            if role != "system" {
+                out.count_unknown("record", &format!("message {role}"));
+            }
+            push_notification(role, &text, out)
+        }
     };
     decoder.text = text;
     outcome
@@ -230,6 +250,7 @@ fn push_user_text(
     out: &mut Stream,
 ) -> RecordOutcome {
     let kind = origin.and_then(|origin| origin.text("kind"));
+    count_unknown_origin(origin, out);
     match text_author(origin, text) {
         TextAuthor::User | TextAuthor::Parent => decoder.push_prompt(text, out),
         TextAuthor::Command(line) if kind == Some("shell_command") => {

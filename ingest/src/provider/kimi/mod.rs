@@ -40,7 +40,7 @@ use crate::text::json::{JsonFields, Value};
 pub(super) const FORMAT: LogFormat = LogFormat {
     provider: Provider::Kimi,
     has_unique_ids: true,
-    decoder_version: 3,
+    decoder_version: 4,
     roots: log_roots,
     sniff: claim_log,
     quirks: Quirks {

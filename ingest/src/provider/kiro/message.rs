@@ -125,8 +125,13 @@ impl KiroDecoder {
                 }
             }
             ("ToolResults", Some(_)) => {
-                for result in blocks.iter().filter_map(|block| block.object("data")) {
-                    self.decode_tool_result(result, result.non_empty("toolUseId"), out);
+                for block in blocks {
+                    match (block.text("kind"), block.object("data")) {
+                        (Some("toolResult"), Some(result)) => {
+                            self.decode_tool_result(result, result.non_empty("toolUseId"), out);
+                        }
+                        _ => self.decode_block(block, out),
+                    }
                 }
             }
             _ => {
@@ -153,7 +158,12 @@ impl KiroDecoder {
             }
             match (block.text("data"), block.text("kind")) {
                 (Some(words), Some("text")) => self.text.push_str(words),
-                (_, kind) => self.text.push_str(&format!("[{}]", kind.unwrap_or("attachment"))),
+                (_, kind) => {
+                    if !matches!(kind, Some("image" | "document")) {
+                        out.count_unknown("block", kind.unwrap_or("untyped"));
+                    }
+                    self.text.push_str(&format!("[{}]", kind.unwrap_or("attachment")));
+                }
             }
         }
         if !self.text.is_empty() {

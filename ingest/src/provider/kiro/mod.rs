@@ -33,7 +33,7 @@ pub(super) const FORMAT: LogFormat = LogFormat {
     provider: Provider::Kiro,
     // A compacted session begins with messages of the one before.
     has_unique_ids: false,
-    decoder_version: 1,
+    decoder_version: 2,
     roots: log_roots,
     sniff: claim_log,
     quirks: Quirks { companions: Some(|log| vec![session_file_path(log)]), ..Quirks::NONE },

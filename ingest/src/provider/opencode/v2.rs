@@ -220,6 +220,7 @@ fn decode_tool(part: Value<'_>, text: &mut String, out: &mut Stream) {
     let Some(state) = state else { return };
     text.clear();
     for block in state.items("content") {
+        render::note_block(block);
         match block.text("text") {
             Some(words) => render::append_line(words, text),
             None => append_attachment(

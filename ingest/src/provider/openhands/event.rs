@@ -25,6 +25,17 @@ const NO_REASON: &str = "User rejected the action";
 /// Fields of every event, which no notification repeats.
 const ENVELOPE: &[&str] = &["id", "kind", "parent_id", "source", "timestamp"];
 
+/// Fields of the events that are decoded. Sorted.
+#[rustfmt::skip]
+const KNOWN_FIELDS: &[&str] = &[
+    "action", "action_id", "activated_skills", "classification", "critic_result",
+    "dynamic_context", "error", "extended_content", "forgotten_event_ids", "id", "kind",
+    "llm_message", "llm_response_id", "observation", "parent_id", "reasoning_content",
+    "rejection_reason", "rejection_source", "responses_reasoning_item", "security_risk", "sender",
+    "source", "summary", "summary_offset", "system_prompt", "thinking_blocks", "thought",
+    "timestamp", "tool_call", "tool_call_id", "tool_name", "tools",
+];
+
 /// The kinds of events that become a notification with their fields.
 const KNOWN_NOTICES: &[&str] = &[
     "Condensation",
@@ -81,6 +92,9 @@ impl OpenHandsDecoder {
 
         self.text.clear();
         let kind = event.text("kind").unwrap_or("untyped");
+        if !KNOWN_NOTICES.contains(&kind) && ![OVERSIZED_RECORD, UNREADABLE_EVENT].contains(&kind) {
+            drift::count_unknown_fields(event, KNOWN_FIELDS, out);
+        }
         match (kind, event.text("source")) {
             ("MessageEvent", Some("user")) => self.decode_prompt(event, out),
             ("MessageEvent", Some("agent")) => self.decode_answer(event, out),
@@ -123,6 +137,11 @@ impl OpenHandsDecoder {
     fn decode_prompt(&mut self, event: Value<'_>, out: &mut Stream) {
         self.append_message(event);
         out.push_prompt(&self.text);
+        self.push_added_context(event, out);
+    }
+
+    /// Pushes what the program or a hook added to a prompt or a result.
+    fn push_added_context(&mut self, event: Value<'_>, out: &mut Stream) {
         self.text.clear();
         chat::append_field(event, "extended_content", &mut self.text);
         if !self.text.trim().is_empty() {
@@ -184,6 +203,7 @@ impl OpenHandsDecoder {
         let text = std::mem::take(&mut self.text);
         self.push_result(event, observation, Some(&text), out);
         self.text = text;
+        self.push_added_context(event, out);
     }
 
     /// Pushes the result of the call that an event names. Without an `observation` it has failed.
@@ -253,6 +273,14 @@ fn push_reasoning(event: Value<'_>, out: &mut Stream) {
     if text.trim().is_empty() {
         text.clear();
         text.push_str(event.text("reasoning_content").unwrap_or(""));
+    }
+    if text.trim().is_empty()
+        && let Some(item) = event.object("responses_reasoning_item")
+    {
+        text.clear();
+        for part in item.items("summary") {
+            render::append_line(string_value(part).unwrap_or(""), &mut text);
+        }
     }
     if !text.trim().is_empty() {
         out.push_text(EventType::Reasoning, &text);

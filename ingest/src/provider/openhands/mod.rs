@@ -28,7 +28,7 @@ use crate::stream::tree::ROOT;
 pub(super) const FORMAT: LogFormat = LogFormat {
     provider: Provider::OpenHands,
     has_unique_ids: true,
-    decoder_version: 1,
+    decoder_version: 2,
     roots: |places| {
         let conversations = places.env_path("OPENHANDS_CONVERSATIONS_DIR");
         vec![conversations.unwrap_or_else(|| places.home_path(".openhands/conversations"))]

@@ -57,6 +57,7 @@ pub(in crate::provider) fn append_content(message: Value<'_>, out: &mut String) 
         render::begin_new_line(out);
         match block.text("data") {
             Some(data) => {
+                render::note_block(block);
                 render::append_binary_summary(block.text("mimeType"), Some(data), out);
             }
             None => render::append_block(block, out),

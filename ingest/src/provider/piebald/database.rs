@@ -59,8 +59,9 @@ const MESSAGE_COLUMNS: &[&str] = &[
 const CALL_COLUMNS: &[&str] =
     &["tool_name", "tool_input", "tool_result", "tool_error", "tool_state"];
 
-/// Tables with the texts of messages.
-const TEXT_TABLES: &[&str] = &["message_part_text", "message_content_nodes", "message_node_text"];
+/// Tables with the texts of messages. That with the kinds of texts may be missing.
+const TEXT_TABLES: &[&str] = &["message_content_nodes", "message_node_text"];
+const TEXT_KINDS: &str = "message_part_text";
 
 /// SQL of the calls in messages.
 const CALLS: &str = "message_part_tool_call t JOIN message_parts p ON p.id = t.message_part_id \
@@ -161,7 +162,7 @@ fn read_document(connection: &Connection, id: &str) -> Result<Option<Vec<u8>>> {
 
     let mut parts = PartFields::new();
     if has_texts {
-        add_texts(connection, id, &mut parts)?;
+        add_texts(connection, id, tables.contains(TEXT_KINDS), &mut parts)?;
     }
     if has_calls {
         add_calls(connection, id, &mut parts)?;
@@ -228,13 +229,23 @@ fn read_messages(connection: &Connection, id: &str) -> Result<Vec<Map<String, Js
     statement.query_map([id], |row| row_fields(row, MESSAGE_COLUMNS))?.collect()
 }
 
-/// Adds the texts of parts, which are in nodes.
-fn add_texts(connection: &Connection, chat: &str, parts: &mut PartFields) -> Result<()> {
+/// Adds the texts of parts, which are in nodes. Without the table of their kinds, all are messages.
+fn add_texts(
+    connection: &Connection,
+    chat: &str,
+    has_kinds: bool,
+    parts: &mut PartFields,
+) -> Result<()> {
+    let (kind, kinds) = if has_kinds {
+        ("x.is_thinking", format!("LEFT JOIN {TEXT_KINDS} x ON x.message_part_id = p.id"))
+    } else {
+        ("NULL", String::new())
+    };
     let sql = format!(
-        "SELECT p.id, x.is_thinking, \
+        "SELECT p.id, {kind}, \
          CASE WHEN octet_length(t.content) <= {MAX_DOCUMENT_BYTES} THEN t.content END \
          FROM messages m JOIN message_parts p ON p.parent_chat_message_id = m.id \
-         JOIN message_part_text x ON x.message_part_id = p.id \
+         {kinds} \
          JOIN message_content_nodes n ON n.parent_text_part_id = p.id \
          JOIN message_node_text t ON t.node_id = n.id \
          WHERE m.parent_chat_id = ?1 ORDER BY p.id, n.node_index, n.id"

@@ -37,7 +37,7 @@ use crate::text::render;
 pub(super) const FORMAT: LogFormat = LogFormat {
     provider: Provider::Piebald,
     has_unique_ids: false,
-    decoder_version: 1,
+    decoder_version: 2,
     roots: log_roots,
     sniff: claim_log,
     quirks: Quirks { assemblies: &[ASSEMBLY], ..Quirks::NONE },
@@ -119,6 +119,7 @@ impl PiebaldDecoder {
             Some("user") => {
                 let mut text = String::new();
                 for part in parts {
+                    count_unknown_part(part, out);
                     render::append_line(part.text("text").unwrap_or(""), &mut text);
                 }
                 let text = text.trim_end();
@@ -158,8 +159,8 @@ impl PiebaldDecoder {
                 let mut input = Arguments::default();
                 input.read_json_text(part.text("tool_input").unwrap_or(""), &mut self.inner);
                 input.push_call(part.text("tool_name"), part.non_empty("call"), out);
-            } else if let Some(kind) = part.text("part_type").filter(|kind| *kind != "text") {
-                out.count_unknown("block", kind);
+            } else {
+                count_unknown_part(*part, out);
             }
         }
         out.push_usage(read_usage(message), None, None);
@@ -176,6 +177,13 @@ impl PiebaldDecoder {
             };
             out.push(EventType::ToolResult, decoded);
         }
+    }
+}
+
+/// Counts a part whose content is in none of the tables that are read.
+fn count_unknown_part(part: Value<'_>, out: &mut Stream) {
+    if let Some(kind) = part.text("part_type").filter(|_| part.text("text").is_none()) {
+        out.count_unknown("block", kind);
     }
 }
 

@@ -37,7 +37,10 @@ pub(crate) fn append_field(message: Value<'_>, key: &str, out: &mut String) {
 /// Appends one content part.
 pub(crate) fn append_part(part: Value<'_>, out: &mut String) {
     match media_url(part) {
-        Some(url) if part.text("text").is_none() => append_media(url, out),
+        Some(url) if part.text("text").is_none() => {
+            render::note_block(part);
+            append_media(url, out);
+        }
         _ => render::append_block(part, out),
     }
 }

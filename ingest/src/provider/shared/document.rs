@@ -52,6 +52,8 @@ pub(crate) struct Document<'b> {
     bytes: &'b [u8],
     fields: serde_json::Map<String, serde_json::Value>,
     pub(crate) records: Vec<RecordSpan>,
+    /// The names of the fields that are not read.
+    others: Vec<String>,
 }
 
 impl<'b> Document<'b> {
@@ -95,7 +97,14 @@ impl<'b> Document<'b> {
             counted = offset;
             records.push(RecordSpan { offset, length: raw.get().len(), line });
         }
-        Self { bytes, fields: parts.fields, records }
+        Self { bytes, fields: parts.fields, records, others: parts.others }
+    }
+
+    /// Counts the fields of the document that are neither read nor in `known`.
+    pub(crate) fn count_unknown_fields(&self, known: &[&str], out: &mut Stream) {
+        for field in self.others.iter().filter(|field| !known.contains(&field.as_str())) {
+            out.count_unknown("field", field);
+        }
     }
 
     /// Returns the wanted header fields.
@@ -312,6 +321,7 @@ fn is_raw_control(byte: u8) -> bool {
 struct DocumentParts<'a> {
     fields: serde_json::Map<String, serde_json::Value>,
     records: Vec<&'a RawValue>,
+    others: Vec<String>,
 }
 
 /// Collects the parts of a document that is an object.
@@ -348,6 +358,7 @@ impl<'de> Visitor<'de> for PartsVisitor<'_, 'de> {
                 self.parts.fields.insert(key, map.next_value()?);
             } else {
                 map.next_value::<IgnoredAny>()?;
+                self.parts.others.push(key);
             }
         }
         Ok(())

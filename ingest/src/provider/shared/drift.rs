@@ -17,6 +17,13 @@ pub(crate) fn count_unknown_type(kind: &str, known: &[&str], out: &mut Stream) {
     }
 }
 
+/// Counts the type of what a record of the type `kind` wraps, unless it is in `known`.
+pub(crate) fn count_unknown_inner(kind: &str, inner: &str, known: &[&str], out: &mut Stream) {
+    if known.binary_search(&inner).is_err() {
+        out.count_unknown("record", &format!("{kind}/{inner}"));
+    }
+}
+
 /// Counts a block of an unknown kind and pushes its fields as a notification.
 pub(crate) fn push_unknown_block(kind: &str, block: Value<'_>, out: &mut Stream) {
     out.count_unknown("block", kind);

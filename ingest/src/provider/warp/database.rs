@@ -143,6 +143,11 @@ fn read_document(connection: &Connection, id: &str) -> Result<Option<Vec<u8>>> {
 
     records.sort_by_key(|record| record.time_us);
     info.insert("id".to_owned(), id.into());
+    // The sums of a conversation have no time of their own. Records without a time are at 0 or at the
+    // end of time.
+    let times = records.iter().map(|record| record.time_us);
+    let end = times.filter(|time| (1..i64::MAX).contains(time)).max();
+    info.insert("end".to_owned(), end.into());
     let records: Vec<String> = records.iter().map(|record| record.record.to_string()).collect();
     Ok(Some(document_bytes(&info_json(STORE, info), &records)))
 }

@@ -8,7 +8,7 @@ use crate::provider::shared::arguments::Arguments;
 use crate::provider::shared::database::size_limit::{OVERSIZED_RECORD, push_oversized};
 use crate::provider::shared::identity::hash_id;
 use crate::stream::{DecodedEvent, RecordAt, Stream};
-use crate::text::json::{JsonFields, Value};
+use crate::text::json::{JsonFields, Value, string_value};
 
 /// The tool that the server of Warp runs and does not describe.
 const SERVER_TOOL: &str = "server";
@@ -41,6 +41,9 @@ impl WarpDecoder {
         if record.flag("is_unknown") == Some(true) {
             let name = record.non_empty("tool").unwrap_or(kind);
             out.count_unknown("record", name);
+        }
+        for field in record.items("unknown_fields") {
+            out.count_unknown("field", string_value(field).unwrap_or(""));
         }
         match kind {
             "exchange" => {

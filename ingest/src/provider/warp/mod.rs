@@ -34,7 +34,7 @@ use crate::text::render;
 pub(super) const FORMAT: LogFormat = LogFormat {
     provider: Provider::Warp,
     has_unique_ids: true,
-    decoder_version: 1,
+    decoder_version: 2,
     roots: log_roots,
     sniff: claim_log,
     quirks: Quirks { assemblies: &[ASSEMBLY], ..Quirks::NONE },
@@ -86,7 +86,7 @@ fn decode_header(info: Value<'_>, out: &mut Stream) {
     out.offer_title(TitleFrom::Agent, info.text("title").unwrap_or(""));
     out.set_model(info.text("model"));
     let Some(usage) = info.object("conversation_usage_metadata") else { return };
-    begin_header_record(None, out);
+    begin_header_record(info.int("end"), out);
     if let Some(charged) = usage.object("total_charged_usage") {
         let counts = Usage {
             input: charged.int("input_tokens"),

@@ -116,20 +116,34 @@ pub(super) fn read_task(bytes: &[u8]) -> Option<Task> {
 }
 
 fn read_message(message: &WireMessage<'_>) -> Json {
-    let Some(number) = message.numbers().find(|number| !ENVELOPE.contains(number)) else {
+    // A field that a later version adds may come before the content.
+    let kind_of = |number: u32| KINDS.iter().find(|(known, _)| *known == number).map(|it| it.1);
+    let others: Vec<u32> = message.numbers().filter(|number| !ENVELOPE.contains(number)).collect();
+    let known = others.iter().find(|number| kind_of(**number).is_some());
+    let Some(number) = known.or(others.first()).copied() else {
         return json!({"kind": "empty"});
     };
     let content = message.message(number).unwrap_or_default();
-    let kind = KINDS.iter().find(|(known, _)| *known == number).map(|(_, kind)| *kind);
+    let mut record = read_content(number, kind_of(number), &content);
+    let unknown = others.iter().filter(|other| **other != number);
+    let unknown: Vec<String> = unknown.map(|field| format!("field_{field}")).collect();
+    if !unknown.is_empty() {
+        record["unknown_fields"] = unknown.into();
+    }
+    record
+}
+
+/// Reads the content of a message in a field.
+fn read_content(number: u32, kind: Option<&str>, content: &WireMessage<'_>) -> Json {
     match kind {
         Some(kind @ "user_query") => {
-            json!({"kind": kind, "text": content.text(1), "cwd": folder_of(&content, 2)})
+            json!({"kind": kind, "text": content.text(1), "cwd": folder_of(content, 2)})
         }
         Some(kind @ ("agent_output" | "agent_reasoning")) => {
             json!({"kind": kind, "text": content.text(1)})
         }
-        Some("tool_call") => read_call(&content),
-        Some("tool_call_result") => read_result(&content),
+        Some("tool_call") => read_call(content),
+        Some("tool_call_result") => read_result(content),
         // The server's own data.
         Some(kind @ "server_event") => json!({"kind": kind}),
         kind => {
