@@ -57,15 +57,17 @@ Reading = collections.namedtuple("Reading", "prompt answer call result failure t
 
 # Folders of logs that are not compared, and why. One that is neither here nor compared is a failure.
 NOT_CONVERTED = {
-    "cursor": "Harbor converts what cursor-agent prints, `sessions` reads the transcripts",
+    "cursor, cursor-cli": "Harbor converts what cursor-agent prints, `sessions` reads the transcripts and the chats",
+    "antigravity-ide": "Harbor converts the transcripts, which are compared; these are databases",
     "goose": "Harbor converts what `goose run` prints, `sessions` reads its database and older files",
     "openhands": "Harbor converts the event files of the older server (`<n>.json`) and what its own runner of the SDK "
     "writes, `sessions` reads the conversations of the CLI (`event-<n>-<id>.json`)",
     "mimocode": "Harbor converts what `mimo run` prints; `sessions` reads the database, as for OpenCode",
     "atif": "Harbor writes trajectories; check_atif.py has it validate those that `sessions` writes",
     "broken, hostile": "damaged and hostile files, of no provider",
-    "aider, amp, chatgpt, claudeai, codebuddy, codewhale, commandcode, continue, crush, cursoride, droid, forge, "
-    "geminiapps, generic, gptme, iflow, kiro, poolside, vscode, vscopilot, warp, zcode, zed": "Harbor has no converter",
+    "aider, amp, chatgpt, claudeai, codebuddy, codewhale, commandcode, continue, crush, cursoride, droid, dsh, "
+    "forge, geminiapps, generic, gptme, iflow, kiro, piebald, poolside, qwenpaw, reasonix, vscode, vscopilot, warp, "
+    "zcode, zed": "Harbor has no converter",
 }
 
 CAUSES = {

@@ -62,6 +62,9 @@ fn compare(env: &TestEnv, back: &TestEnv) -> usize {
         }
         compared = read.len();
     }
+    // Nothing that was written stays unread.
+    let written = fs::read_dir(env.path("atif")).expect("lists").count();
+    assert_eq!(compared, written);
     compared
 }
 
