@@ -187,7 +187,7 @@ fn is_counted(folder: &Path) -> bool {
         .iter()
         .chain(&memory.problems())
         .any(|problem| problem.kind == schemas::problem::ProblemKind::UnknownFormat);
-    unknown || drift.into_iter().any(|drift| drift.to_string().contains(UNKNOWN))
+    unknown || drift.into_iter().any(|drift| drift.contains(UNKNOWN))
 }
 
 /// Changes the types in a file of JSON one after the other, and passes each to `check`.
