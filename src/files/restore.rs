@@ -12,7 +12,7 @@ use ingest::provider::log_folders;
 use ingest::provider::retention::log_retention;
 use ingest::redact::Redactor;
 use ingest::redact::columns::mask_name;
-use ingest::rows::{put_back_rows, roll_back};
+use ingest::rows::{PutBack, put_back_rows, roll_back};
 use ingest::scrub::{copy_database, find_database};
 use schemas::{Provider, ToolError};
 use tempfile::NamedTempFile;
@@ -233,33 +233,17 @@ impl LogRestorer<'_> {
         }
     }
 
-    /// Refuses to change a database whose agent may be running.
-    fn check_use(file: &ArchivedFile, place: &Path) -> Result<(), String> {
-        let database = find_database(&place.to_string_lossy());
-        match database.and_then(|database| find_use_of_database(&database)) {
-            None => Ok(()),
-            Some(reason) => Err(format!(
-                "Its rows are not put back: {reason}. End {}, then run the command again",
-                file.provider
-            )),
-        }
-    }
-
-    /// Puts the rows of a session back into its database, unless its agent may be running. A dry run puts
-    /// them into a copy.
+    /// Puts the rows of a session back into its database. A dry run puts them into a copy.
     fn put_back_rows(
         &self,
         file: &ArchivedFile,
         place: &Path,
         databases: &mut RestoredDatabases,
     ) -> Result<u64, String> {
-        Self::check_use(file, place)?;
-        let key = place.to_string_lossy();
         let mut rows = Vec::new();
         let bytes = self.unpack(file, &mut rows)?;
         let copy = if self.options.is_dry_run { databases.copy_of(place)? } else { None };
-        put_back_rows(&key, &rows, copy)
-            .map_err(|reason| format!("Its rows are not put back: {reason}"))?;
+        put_back_unless_used(file.provider, place, &rows, PutBack::Missing, copy)?;
         Ok(bytes)
     }
 
@@ -278,6 +262,34 @@ impl LogRestorer<'_> {
             )
         })
     }
+}
+
+/// Refuses to change the database of a session whose agent may be running.
+fn check_use(provider: Provider, place: &Path) -> Result<(), String> {
+    let database = find_database(&place.to_string_lossy());
+    match database.and_then(|database| find_use_of_database(&database)) {
+        None => Ok(()),
+        Some(reason) => Err(format!(
+            "Its rows are not put back: {reason}. End {provider}, then run the command again"
+        )),
+    }
+}
+
+/// Puts the rows of a session into its database, unless its agent may be running. To try it, `copy` is a
+/// private copy of the database, which gets them instead.
+///
+/// # Errors
+/// Returns why nothing was put back.
+pub(crate) fn put_back_unless_used(
+    provider: Provider,
+    place: &Path,
+    rows: &[u8],
+    what: PutBack,
+    copy: Option<&Path>,
+) -> Result<(), String> {
+    check_use(provider, place)?;
+    put_back_rows(&place.to_string_lossy(), rows, what, copy)
+        .map_err(|reason| format!("Its rows are not put back: {reason}"))
 }
 
 /// Writes a file that does not exist, in one step, with folders for their owner only. `shown` is its path

@@ -6,18 +6,24 @@ mod folder;
 mod longer;
 
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use ingest::provider::format::AgentFolders;
 use ingest::provider::{has_lines, is_tool_output};
 use ingest::redact::columns::mask_name;
 use ingest::redact::{Redactor, has_placeholder};
-use ingest::relocate::{FolderMove, LogPlace, find_obstacle_to_moving, place_log, rewrite_log};
+use ingest::relocate::{
+    FolderMove, LogPlace, find_obstacle_to_moving, is_place_of_rows, place_log, rewrite_log,
+    select_travelling_rows,
+};
+use ingest::rows::PutBack;
+use ingest::scrub::find_database;
 use schemas::{ErrorCode, Provider, ToolError};
 
 pub(crate) use self::folder::{FolderSearch, find_folder, resolve_folder};
 use self::longer::extend;
-use crate::files::restore::{choose_time, write_new_file};
+use crate::files::restore::{choose_time, put_back_unless_used, write_new_file};
 use crate::scrub::extend_log;
 use base::sanitize::clean_text;
 use store::{
@@ -53,6 +59,8 @@ struct ArrivingFile {
     modified_us: i64,
     is_log: bool,
     has_lines: bool,
+    /// True if the content is the rows of the session, which go into the database at the place.
+    is_rows: bool,
     /// True if the log at the place is the beginning of this one.
     is_longer: bool,
 }
@@ -174,8 +182,13 @@ impl TravellingSession {
             let Some(log) = log.and_then(|log| log.origin.as_ref()) else { continue };
             for file in archive.foreign_files_of(session.id()) {
                 let Some(origin) = &file.origin else { continue };
-                let is_of_log = is_file_of_log(&origin.below, &log.below)
-                    || is_tool_output(file.provider, origin.below.as_ref(), log.below.as_ref());
+                let is_rows = is_place_of_rows(file.provider, &origin.below);
+                let is_of_log = if is_rows {
+                    file.is_log
+                } else {
+                    is_file_of_log(&origin.below, &log.below)
+                        || is_tool_output(file.provider, origin.below.as_ref(), log.below.as_ref())
+                };
                 if !is_of_log {
                     return Err(refused(format!("{:?} is not a file of its log", origin.below)));
                 }
@@ -205,6 +218,7 @@ impl TravellingSession {
                     modified_us: file.modified_us,
                     is_log: file.is_log,
                     has_lines: has_lines(file.provider, &origin.below, file.is_log),
+                    is_rows,
                     is_longer,
                 });
             }
@@ -260,9 +274,13 @@ fn unpack(
 ) -> Result<Vec<u8>, UnpackError> {
     let mut content = Vec::new();
     archive.unpack(file, redactor, &mut content)?;
-    let Some(from) = &origin.folder else { return Ok(content) };
+    let moved = origin.folder.as_ref().map(|from| FolderMove::new(from, target));
+    if is_place_of_rows(file.provider, &origin.below) {
+        let rows = select_travelling_rows(file.provider, &origin.below, &content, moved.as_ref());
+        return Ok(rows.map_err(|reason| io::Error::new(io::ErrorKind::InvalidData, reason))?);
+    }
+    let Some(moved) = moved else { return Ok(content) };
     let has_lines = has_lines(file.provider, &origin.below, file.is_log);
-    let moved = FolderMove::new(from, target);
     Ok(rewrite_log(file.provider, has_lines, &content, &moved).into_owned())
 }
 
@@ -279,16 +297,20 @@ impl Journey {
         self.files.last().map(|file| file.place.path.as_path())
     }
 
-    /// Returns the logs, to be ingested.
+    /// Returns the logs and databases, to be ingested.
     pub(crate) fn logs(&self) -> Vec<PathBuf> {
-        let logs = self.files.iter().filter(|file| file.is_log);
-        logs.map(|file| file.place.path.clone()).collect()
+        let logs = self.files.iter().filter(|file| file.is_log).map(|file| {
+            let path = &file.place.path;
+            let database = find_database(&path.to_string_lossy()).filter(|_| file.is_rows);
+            database.unwrap_or_else(|| path.clone())
+        });
+        logs.collect()
     }
 
     /// Fails if the place of a log has another one, and finds out which logs have less here. A file that an
-    /// earlier run wrote is not another one.
+    /// earlier run wrote is not another one. Rows are compared when they are put back.
     fn check_places(&mut self, session_id: &str, redactor: &Redactor) -> Result<(), ToolError> {
-        for file in self.files.iter_mut().filter(|file| file.is_log) {
+        for file in self.files.iter_mut().filter(|file| file.is_log && !file.is_rows) {
             let path = &file.place.path;
             if file.is_longer || !has_other_content(path, &file.content) {
                 continue;
@@ -308,7 +330,7 @@ impl Journey {
         Ok(())
     }
 
-    /// Writes the files, none over another one. A log that is here already and has less gets the rest,
+    /// Writes the files, none over another one, and puts rows into their database. A log that is here already and has less gets the rest,
     /// and keeps its own bytes; of one that is a document, a copy goes into the backup in `store`.
     ///
     /// # Errors
@@ -322,6 +344,12 @@ impl Journey {
         for file in &self.files {
             let path = &file.place.path;
             let shown = mask_name(Some(redactor), &path.to_string_lossy());
+            if file.is_rows {
+                let rows = &file.content;
+                put_back_unless_used(file.provider, path, rows, PutBack::Longer, None)
+                    .map_err(|reason| cannot_resume(reason).with_path(path))?;
+                continue;
+            }
             let is_complete = || {
                 fs::read(path)
                     .is_ok_and(|found| file.extend(&found).is_some_and(|all| all == found))

@@ -13,7 +13,7 @@ use crate::env::{
 };
 use crate::lake::{KILLS, machine, objects, pull, push};
 use crate::log::claude_record;
-use crate::restore::archive_has;
+use crate::restore::{archive_has, rows_of};
 use crate::rounds::rounds;
 
 /// The settings of a machine that publishes everything, with its logs.
@@ -99,7 +99,7 @@ fn tool_path(env: &TestEnv) -> String {
 
 /// Lets the agents be programs that print their folder and their arguments.
 fn write_agents(env: &TestEnv) {
-    for agent in ["claude", "codex", "gemini", "pi"] {
+    for agent in ["claude", "codex", "gemini", "pi", "opencode"] {
         let path = env.write(format!("agents/{agent}"), "#!/bin/sh\necho \"$PWD: $0 $*\"\n");
         #[cfg(unix)]
         {
@@ -1254,6 +1254,191 @@ fn a_log_that_is_one_document_gets_what_was_added_elsewhere() {
     let before = a.read(&log);
     in_folder(&a, &home, &["resume", ID]);
     assert_eq!(a.read(&log), before);
+}
+
+/// The tables of OpenCode, as far as these tests need them.
+const OPENCODE: &str =
+    "CREATE TABLE project (id TEXT PRIMARY KEY, worktree TEXT NOT NULL, vcs TEXT,
+        commands TEXT, sandboxes TEXT NOT NULL);
+    CREATE TABLE session (id TEXT PRIMARY KEY, project_id TEXT NOT NULL REFERENCES project(id),
+        slug TEXT, directory TEXT NOT NULL, path TEXT, title TEXT NOT NULL, version TEXT,
+        permission TEXT, time_created INTEGER, time_updated INTEGER);
+    CREATE TABLE message (id TEXT PRIMARY KEY, session_id TEXT NOT NULL REFERENCES session(id),
+        time_created INTEGER, time_updated INTEGER, data TEXT NOT NULL);
+    CREATE TABLE part (id TEXT PRIMARY KEY, message_id TEXT NOT NULL REFERENCES message(id),
+        session_id TEXT NOT NULL, time_created INTEGER, time_updated INTEGER, data TEXT NOT NULL);
+    CREATE TABLE session_share (session_id TEXT PRIMARY KEY, secret TEXT NOT NULL);";
+
+/// The database of OpenCode of a machine, and its folder.
+struct OpenCode<'e> {
+    env: &'e TestEnv,
+    folder: PathBuf,
+}
+
+impl OpenCode<'_> {
+    const ID: &'static str = "ses_1f2e3d4c5b6a";
+
+    fn path(&self) -> PathBuf {
+        self.env.path(".local/share/opencode/opencode.db")
+    }
+
+    fn change(&self, sql: &str) {
+        fs::create_dir_all(self.path().parent().expect("a folder")).expect("creates");
+        rusqlite::Connection::open(self.path())
+            .expect("opens")
+            .execute_batch(sql)
+            .expect("changes");
+    }
+
+    /// Creates the database with a project and a session in the folder.
+    fn begin(&self, id: &str) {
+        let folder = self.folder.display();
+        self.change(OPENCODE);
+        self.change(&format!(
+            "INSERT INTO project VALUES ('p1', '{folder}', 'git', 'rm -r', '[]');
+            INSERT INTO session VALUES ('{id}', 'p1', 'quick-comet', '{folder}/src', 'src', 'Moor the boat',
+                '1.18.33', '[\"all\"]', 1796061012387, 1796061012387);
+            INSERT INTO session_share VALUES ('{id}', 'between us')"
+        ));
+    }
+
+    /// Adds prompts and their answers.
+    fn turns(&self, id: &str, numbers: std::ops::Range<u32>) {
+        for number in numbers {
+            for (at, role, text) in [(0, "user", "Is it moored?"), (1, "assistant", "It is.")] {
+                let time = 1_796_061_013_000 + u64::from(number) * 1000 + at;
+                let name = format!("{number}{at}_{id}");
+                let mut data = json!({"role": role, "time": {"created": time, "completed": time}});
+                if role == "assistant" {
+                    data["path"] = json!({"cwd": self.folder.join("src"), "root": self.folder});
+                    data["tokens"] = json!({"input": 10 + number, "output": 7, "cache": {"read": 0, "write": 0}});
+                    data["modelID"] = json!("claude-opus-4-6");
+                    data["providerID"] = json!("anthropic");
+                }
+                let part = json!({"type": "text", "text": format!("{text} {number}, in {}", self.folder.display())});
+                self.change(&format!(
+                    "INSERT INTO message VALUES ('msg_{name}', '{id}', {time}, {time}, '{data}');
+                    INSERT INTO part VALUES ('prt_{name}', 'msg_{name}', '{id}', {time}, {time}, '{part}')"
+                ));
+            }
+        }
+    }
+
+    fn rows(&self) -> String {
+        rows_of(&self.path()).into_values().flatten().collect::<Vec<_>>().join("\n")
+    }
+
+    fn messages(&self) -> usize {
+        rows_of(&self.path())["message"].len()
+    }
+}
+
+#[test]
+fn a_session_of_opencode_continues_on_another_laptop_and_returns() {
+    let (a, b, reader) = (laptop("pier"), laptop("quay"), machine("server", "team", ""));
+    let lake = a.path("lake");
+    let there = OpenCode { env: &a, folder: a.path("code/harbor") };
+    let here = OpenCode { env: &b, folder: b.path("code/harbor") };
+    let id = OpenCode::ID;
+    write_agents(&a);
+    write_agents(&b);
+    let check = |turns: u32, what: &str| {
+        let alone = machine("alone", "mira", "");
+        let own = OpenCode { env: &alone, folder: alone.path("code/harbor") };
+        own.begin(id);
+        own.turns(id, 0..turns);
+        alone.run(["ingest", "--quiet"]).ok();
+        let wanted = totals(&alone);
+        for env in [&a, &b, &reader] {
+            env.run(["pull", &lake.to_string_lossy()]).ok();
+            assert_eq!(totals(env), wanted, "{what}");
+        }
+    };
+
+    there.begin(id);
+    there.turns(id, 0..2);
+    sync(&a, &lake);
+    check(2, "begins");
+    assert!(!logs_in(&lake).is_empty());
+
+    // OpenCode has not run here yet.
+    in_folder(&b, &here.folder, &["resume", id]).fails(2).says("Start it once, which creates it");
+    here.change(OPENCODE);
+    let resume = |env: &TestEnv| {
+        let folder = env.path("code/harbor/src");
+        fs::create_dir_all(&folder).expect("creates");
+        let ran = in_folder(env, &folder, &["resume", id]);
+        ran.shows([&*format!("{}: ", folder.display()), "opencode", id]);
+    };
+    resume(&b);
+    let rows = here.rows();
+    assert_eq!(here.messages(), 4);
+    rows.lacks(["all", "rm -r", "between us"]);
+    rows.lacks(&*format!("cwd\\\":\\\"{}", there.folder.display()));
+    rows.shows(&*format!("Text(\"{}/src\")", here.folder.display()));
+    // What was said stays.
+    rows.shows(&*format!("in {}", there.folder.display()));
+    assert_eq!(b.number("SELECT count(*) FROM sessions WHERE machine = 'pier'"), 0);
+    check(2, "is restored");
+    here.turns(id, 2..3);
+    sync(&b, &lake);
+    check(3, "continues");
+
+    // It returns, and what was there stays as it is.
+    let before = rows_of(&there.path());
+    resume(&a);
+    let now = rows_of(&there.path());
+    assert_eq!(now["message"].len(), 6);
+    for (table, rows) in &before {
+        assert!(rows.iter().all(|row| now[table].contains(row)), "{table}");
+    }
+    check(3, "returned");
+    there.turns(id, 3..4);
+    sync(&a, &lake);
+    check(4, "grows on the first laptop");
+
+    resume(&b);
+    assert_eq!(here.messages(), 8);
+    check(4, "is complete on both");
+    sync(&b, &lake);
+    check(4, "stays complete");
+
+    // Two continuations are not mixed: each machine resumes its own.
+    there.turns(id, 4..5);
+    sync(&a, &lake);
+    pull(&b, &lake);
+    here.turns(id, 7..8);
+    let before = here.rows();
+    resume(&b);
+    assert_eq!(here.rows(), before);
+}
+
+/// Another machine may put any rows into the object.
+#[test]
+fn rows_of_another_session_do_not_come_with_one() {
+    let (a, b) = (laptop("pier"), laptop("quay"));
+    let lake = a.path("lake");
+    let there = OpenCode { env: &a, folder: a.path("code/harbor") };
+    let here = OpenCode { env: &b, folder: b.path("code/harbor") };
+    write_agents(&b);
+    there.begin(OpenCode::ID);
+    there.turns(OpenCode::ID, 0..1);
+    sync(&a, &lake);
+    here.begin("ses_other");
+    change_log_object(&lake, |bytes| {
+        let text = String::from_utf8(zstd::decode_all(&bytes[..]).expect("unpacks"));
+        let text = text.expect("UTF-8");
+        let own = format!("\"session_id\":\"{}\"", OpenCode::ID);
+        let changed = text.replacen(&own, "\"session_id\":\"ses_0000other000\"", 1);
+        assert_ne!(changed, text);
+        zstd::bulk::compress(changed.as_bytes(), 3).expect("packs")
+    });
+    pull(&b, &lake);
+    let before = here.rows();
+    in_folder(&b, &here.folder, &["resume", OpenCode::ID])
+        .fails(2)
+        .says("has a row of another session");
+    assert_eq!(here.rows(), before);
 }
 
 #[test]

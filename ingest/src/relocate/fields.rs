@@ -17,7 +17,7 @@ use crate::redact::json_strings::{decode_string, for_each_string};
 use crate::text::names::encode_hex;
 
 /// A field that names the folder.
-struct FolderField {
+pub(super) struct FolderField {
     /// The types of the records that have it; all if there is none.
     record_types: &'static [&'static str],
     /// The key of the object or list that the field is in; empty at the top.
@@ -29,7 +29,7 @@ struct FolderField {
 
 /// How a field names the folder.
 #[derive(Clone, Copy)]
-enum FieldForm {
+pub(super) enum FieldForm {
     Path,
     /// A `file:` URI.
     Uri,
@@ -37,7 +37,7 @@ enum FieldForm {
     Hash,
 }
 
-const fn field(
+pub(super) const fn field(
     record_types: &'static [&'static str],
     outer: &'static str,
     depth: usize,
@@ -101,28 +101,33 @@ pub fn rewrite_log<'l>(
     folders: &FolderMove,
 ) -> Cow<'l, [u8]> {
     let fields = fields_of(provider);
+    if !has_lines {
+        return rewrite_record(fields, bytes, folders);
+    }
+    let mut rewritten = Vec::with_capacity(bytes.len());
+    for line in bytes.split_inclusive(|byte| *byte == b'\n') {
+        rewritten.extend_from_slice(&rewrite_record(fields, line, folders));
+    }
+    Cow::Owned(rewritten)
+}
+
+/// Returns a record with the folder in these fields moved. All other bytes stay.
+pub(super) fn rewrite_record<'r>(
+    fields: &[FolderField],
+    record: &'r [u8],
+    folders: &FolderMove,
+) -> Cow<'r, [u8]> {
     let mut changed = Vec::new();
     let mut copied_end = 0;
-    let mut start = 0;
-    let mut rewrite = |record: &[u8], start: usize| {
-        for (range, value) in find_values(fields, record, folders) {
-            changed.extend_from_slice(&bytes[copied_end..start + range.start]);
-            changed.extend_from_slice(value.as_bytes());
-            copied_end = start + range.end;
-        }
-    };
-    if has_lines {
-        for line in bytes.split_inclusive(|byte| *byte == b'\n') {
-            rewrite(line, start);
-            start += line.len();
-        }
-    } else {
-        rewrite(bytes, 0);
+    for (range, value) in find_values(fields, record, folders) {
+        changed.extend_from_slice(&record[copied_end..range.start]);
+        changed.extend_from_slice(value.as_bytes());
+        copied_end = range.end;
     }
     if copied_end == 0 {
-        return Cow::Borrowed(bytes);
+        return Cow::Borrowed(record);
     }
-    changed.extend_from_slice(&bytes[copied_end..]);
+    changed.extend_from_slice(&record[copied_end..]);
     Cow::Owned(changed)
 }
 

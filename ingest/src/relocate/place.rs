@@ -6,6 +6,7 @@ use std::path::{Component, Path, PathBuf};
 use schemas::Provider;
 
 use super::fields::hash_of_folder;
+use super::rows::{below_database, place_rows, travels_as_rows};
 use crate::provider::format::{AgentFolders, Platform};
 use crate::provider::log_folders;
 use crate::provider::shared::sidecar;
@@ -43,6 +44,9 @@ pub fn below_log_folder(
     path: &Path,
     folders: &AgentFolders<'_>,
 ) -> Option<String> {
+    if let Some(below) = below_database(provider, path, folders) {
+        return is_safe_below(&below).then_some(below);
+    }
     let roots = log_folders(provider, folders);
     let below = roots.iter().find_map(|root| path.strip_prefix(root).ok())?;
     let names = below.components().map(|name| match name {
@@ -90,6 +94,7 @@ pub fn find_obstacle_to_moving(provider: Provider) -> Option<&'static str> {
         | Provider::Droid
         | Provider::Amp
         | Provider::TraeX => None,
+        _ if travels_as_rows(provider) => None,
         _ => Some(OF_A_SERVICE),
     }
 }
@@ -111,6 +116,9 @@ pub fn place_log(
     }
     if let Some(reason) = find_obstacle_to_moving(provider) {
         return Err(reason.to_owned());
+    }
+    if let Some(place) = place_rows(provider, below, folders) {
+        return Ok(LogPlace { path: place?, marker: None });
     }
     let roots = log_folders(provider, folders);
     let root = roots.iter().find(|root| root.is_dir()).or(roots.first());

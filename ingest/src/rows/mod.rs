@@ -24,7 +24,7 @@ mod session_tables;
 pub(crate) use self::all_tables::{for_each_table, for_each_text_cell};
 pub(crate) use self::document::RowDocument;
 pub(crate) use self::put_back::connect_for_writing;
-pub use self::put_back::{put_back_rows, roll_back};
+pub use self::put_back::{PutBack, put_back_rows, roll_back};
 pub use self::read::{has_rows, make_text_only, read_rows};
 pub(crate) use self::replace::{
     CellChange, find_changed_cells, hash_rows, read_legible_rows, replace_cells,

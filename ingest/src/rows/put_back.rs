@@ -10,13 +10,27 @@ use rusqlite::{
 
 use super::cell;
 use super::document::{RowDocument, StoredRow, TableRows, VERSION};
-use super::session_tables::{column_names, find_session, has_session, quoted};
+use super::session_tables::{
+    FoundTable, column_names, find_session, has_session, quoted, read_tables,
+};
 use crate::provider::shared::database::cells::read_table_names;
 use crate::provider::shared::database::connection::connect_private_copy;
 use crate::source::assembly::RowTables;
 
+/// The column with the id of a record, such as a message.
+const RECORD_COLUMN: &str = "id";
+
 /// Maximum wait for a lock that another process holds.
 const MAX_LOCK_WAIT: Duration = Duration::from_millis(500);
+
+/// What becomes of a session that the database has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PutBack {
+    /// It stays as it is, which is an error.
+    Missing,
+    /// It gets the rows that it lacks, if it has no records that the document lacks.
+    Longer,
+}
 
 /// Puts the rows of a document back into the database of the session that the store knows as `key`, in one
 /// transaction. No row that is there changes. The caller makes sure that the agent does not run. To try it,
@@ -24,7 +38,12 @@ const MAX_LOCK_WAIT: Duration = Duration::from_millis(500);
 ///
 /// # Errors
 /// Returns why nothing was put back.
-pub fn put_back_rows(key: &str, document: &[u8], copy: Option<&Path>) -> Result<(), String> {
+pub fn put_back_rows(
+    key: &str,
+    document: &[u8],
+    what: PutBack,
+    copy: Option<&Path>,
+) -> Result<(), String> {
     let Some((tables, database, id)) = find_session(key) else {
         return Err("its database is not one whose tables are known".to_owned());
     };
@@ -57,10 +76,20 @@ pub fn put_back_rows(key: &str, document: &[u8], copy: Option<&Path>) -> Result<
     transaction.execute_batch("PRAGMA defer_foreign_keys = ON").map_err(failed)?;
     let names = read_table_names(&transaction).map_err(failed)?;
     let value_key = tables.value_key(&id);
+    let mut is_there = false;
     for place in tables.keys_of(&id, &value_key) {
-        if names.contains(place.table) && has_session(&transaction, &place).map_err(failed)? {
+        is_there |=
+            names.contains(place.table) && has_session(&transaction, &place).map_err(failed)?;
+    }
+    match what {
+        PutBack::Missing if is_there => {
             return Err("the database has a session of this id".to_owned());
         }
+        PutBack::Longer if is_there => {
+            let found = read_tables(&transaction, tables, &id).map_err(failed)?;
+            check_beginning(&found.unwrap_or_default(), tables, &document)?;
+        }
+        PutBack::Missing | PutBack::Longer => {}
     }
     // Triggers on other rows change the row of the session if it is there.
     document.tables.sort_by_key(|table| tables.has_sessions(&table.table));
@@ -73,7 +102,8 @@ pub fn put_back_rows(key: &str, document: &[u8], copy: Option<&Path>) -> Result<
         }
         insert_rows(&transaction, table, tables)?;
     }
-    for table in document.tables.iter().filter(|table| tables.has_sessions(&table.table)) {
+    let sessions = document.tables.iter().filter(|table| tables.has_sessions(&table.table));
+    for table in sessions.filter(|_| !is_there) {
         for row in &table.rows {
             if !has_row(&transaction, &table.table, row)? {
                 return Err(format!("a trigger of {agent} changes the row of the session"));
@@ -86,6 +116,39 @@ pub fn put_back_rows(key: &str, document: &[u8], copy: Option<&Path>) -> Result<
         }
         _ => failed(error),
     })
+}
+
+/// Fails if a session in the database has a record that the document lacks: the two parted.
+fn check_beginning(
+    found: &[FoundTable],
+    tables: &RowTables,
+    document: &RowDocument,
+) -> Result<(), String> {
+    for table in found.iter().filter(|table| !table.is_shared && !tables.has_sessions(&table.name))
+    {
+        let Some(longer) = document.tables.iter().find(|other| other.table == table.name) else {
+            continue;
+        };
+        let mut ids = Vec::new();
+        for row in &longer.rows {
+            let cell = row.cells.get(RECORD_COLUMN).map(|cell| {
+                cell::decode(cell, row.kinds.get(RECORD_COLUMN).copied()).map_err(invalid_rows)
+            });
+            ids.extend(cell.transpose()?);
+        }
+        let own = table.rows.iter().flatten().filter(|(name, _)| name == RECORD_COLUMN);
+        if let Some((_, id)) = own.into_iter().find(|(_, id)| !ids.contains(id)) {
+            return Err(format!(
+                "the session here has a row of {} that the one from there lacks ({id:?})",
+                table.name
+            ));
+        }
+    }
+    Ok(())
+}
+
+fn invalid_rows(error: std::io::Error) -> String {
+    format!("its rows in the archive are not valid: {error}")
 }
 
 /// Ends a change that a killed process left in the middle, as any program does that opens the database.
@@ -165,9 +228,7 @@ fn is_taken(error: &rusqlite::Error) -> bool {
 fn decode_cells(row: &StoredRow) -> Result<Vec<Value>, String> {
     let values =
         row.cells.iter().map(|(name, cell)| cell::decode(cell, row.kinds.get(name).copied()));
-    values
-        .collect::<Result<_, _>>()
-        .map_err(|error| format!("its rows in the archive are not valid: {error}"))
+    values.collect::<Result<_, _>>().map_err(invalid_rows)
 }
 
 /// Returns whether a table has a row with all of these cells.

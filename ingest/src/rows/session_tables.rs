@@ -118,6 +118,12 @@ impl RowTables {
         named.map_or(SESSION_COLUMN, |(_, column)| column)
     }
 
+    /// Returns the column with the id of the session in any table with rows of it.
+    pub(super) fn key_column(&self, table: &str) -> &'static str {
+        let session = self.sessions.iter().find(|(name, _)| *name == table);
+        session.map_or_else(|| self.session_column(table), |(_, column)| column)
+    }
+
     /// Returns the rows by which a session is known to be in its database.
     pub(super) fn keys_of<'a>(&'a self, id: &'a str, value_key: &'a str) -> Vec<TableKey<'a>> {
         let sessions = self.sessions.iter().map(|(table, column)| TableKey { table, column, id });

@@ -5,7 +5,8 @@ use std::path::Path;
 
 use ingest::discover::is_log_file;
 use ingest::redact::columns::mask_name;
-use ingest::relocate::below_log_folder;
+use ingest::relocate::{below_log_folder, is_place_of_rows, select_travelling_rows};
+use ingest::rows::has_rows;
 use schemas::ToolError;
 
 use super::work::Push;
@@ -22,8 +23,8 @@ enum ArchivedLog<'l> {
     Whole(&'l LogArchive, Vec<&'l ArchivedFile>),
     /// Nothing, or only a part.
     Missing,
-    /// The log has no place on another machine: it is a part of a database, larger than an object,
-    /// outside the folders of its agent, or has a secret in its name.
+    /// The log has no place on another machine: it is a part of a database whose rows do not travel, larger
+    /// than an object, outside the folders of its agent, or has a secret in its name.
     Unmovable,
     /// The session has no log of its own.
     None,
@@ -39,7 +40,8 @@ impl Push<'_> {
             return ArchivedLog::None;
         }
         // A file whose name has a secret has no other name there.
-        if !is_log_file(path) || below.is_none_or(|below| self.has_secret(&below)) {
+        let has_place = is_log_file(path) || has_rows(path);
+        if !has_place || below.is_none_or(|below| self.has_secret(&below)) {
             return ArchivedLog::Unmovable;
         }
         let Some(archive) = &self.logs.archive else { return ArchivedLog::Missing };
@@ -110,6 +112,15 @@ impl Push<'_> {
                     UnpackError::Write(error) => unusable_path(path, error),
                 },
             )?;
+            if is_place_of_rows(file.provider, &below) {
+                match select_travelling_rows(file.provider, &below, &content, None) {
+                    Ok(rows) => content = rows,
+                    Err(reason) => {
+                        tracing::warn!(session = self.lake_ids[at], %reason, "a log is not published");
+                        return Ok(None);
+                    }
+                }
+            }
             published.push(PublishedFile { below, modified_us: file.modified_us, content });
         }
         // So has a file next to it.

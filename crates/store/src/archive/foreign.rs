@@ -4,6 +4,7 @@ use std::collections::HashSet;
 
 use ingest::provider::has_lines;
 use ingest::redact::Redactor;
+use ingest::relocate::is_place_of_rows;
 use schemas::Provider;
 
 use super::archive_file::{ArchiveChange, ArchivedFile, LogOrigin};
@@ -75,7 +76,8 @@ impl ForeignLog<'_> {
         let mut changes = Vec::new();
         for (at, file) in self.log.files.iter().enumerate() {
             let is_log = at == 0;
-            let lines = has_lines(self.provider, &file.below, is_log);
+            let is_rows = is_place_of_rows(self.provider, &file.below);
+            let lines = !is_rows && has_lines(self.provider, &file.below, is_log);
             let form = if lines { ContentForm::Lines } else { ContentForm::Document };
             let frames = pack_bytes(&file.content, form, Some(redactor))?;
             let length = file.content.len() as i64;
