@@ -2,14 +2,15 @@
 
 use std::collections::HashMap;
 use std::fs;
-use std::io;
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use ingest::discover::{LogFinder, LogPresence, is_log_file};
 use ingest::provider::format::AgentFolders;
 use ingest::provider::log_folders;
-use ingest::provider::retention::log_retention;
+use ingest::provider::retention::{LogRetention, log_retention};
+use ingest::provider::session_list::{add_to_session_list, session_list_of};
 use ingest::redact::Redactor;
 use ingest::redact::columns::mask_name;
 use ingest::rows::{PutBack, put_back_rows, roll_back};
@@ -19,6 +20,7 @@ use tempfile::NamedTempFile;
 
 use super::leftovers::create_temporary;
 use super::open_files::find_use_of_database;
+use super::outfile::{file_error, keep_copy, write_output};
 use base::files::private_dir_builder;
 use base::sanitize::clean_text;
 use store::{ArchivedFile, KeepLogs, LogArchive, Snapshot};
@@ -123,6 +125,7 @@ fn restore_session(
         reason: None,
         files: Vec::new(),
     };
+    let started_us = session.started_at.unwrap_or_default();
     let archive = restorer.map(|restorer| &restorer.archive);
     if let Some(restorer) = restorer.filter(|_| !options.is_dry_run) {
         restorer.end_killed_change(session.id());
@@ -145,7 +148,12 @@ fn restore_session(
         None => restored.reason = Some(explain_missing(snapshot, session, options.keep)?),
         Some(restorer) => {
             match restorer.restore_files(session.id(), databases, &mut restored.files) {
-                Ok(outcome) => restored.outcome = outcome,
+                Ok(outcome) => {
+                    restored.outcome = outcome;
+                    let listed = restorer.add_to_list(session.id(), started_us, outcome);
+                    restored.reason =
+                        listed.err().or_else(|| restorer.describe_deletion(session.id()));
+                }
                 Err(reason) => {
                     restored.outcome = RestoreOutcome::Failed;
                     restored.reason = Some(reason);
@@ -193,6 +201,70 @@ impl LogRestorer<'_> {
                 .insert(0, WrittenFile { path, bytes, is_masked: file.keep == KeepLogs::Masked });
         }
         Ok(RestoreOutcome::Restored)
+    }
+
+    /// Adds a session whose log came back to the list in which its agent looks for it, and keeps the list as it was
+    /// as a copy.
+    fn add_to_list(
+        &self,
+        session_id: &str,
+        started_us: i64,
+        outcome: RestoreOutcome,
+    ) -> Result<(), String> {
+        let Some(log) = self.archive.files_of(session_id).next() else { return Ok(()) };
+        let place = self.find_place(log)?;
+        let Some(list) = session_list_of(log.provider, &place) else { return Ok(()) };
+        if outcome != RestoreOutcome::Restored || self.options.is_dry_run {
+            return Ok(());
+        }
+        let failed = |reason: String| {
+            format!(
+                "Its log is back, but {} does not list it: {} cannot be changed: {reason}",
+                log.provider,
+                mask_name(Some(self.redactor), &list.to_string_lossy())
+            )
+        };
+        let describe = |error: io::Error| failed(error.to_string());
+        let text = fs::read_to_string(&place).map_err(describe)?;
+        let before = match fs::read_to_string(&list) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            read => Some(read.map_err(describe)?),
+        };
+        let after = add_to_session_list(before.as_deref(), &text, started_us).map_err(failed)?;
+        let Some(after) = after else { return Ok(()) };
+        let permissions = fs::metadata(&list).ok().map(|found| found.permissions());
+        let is_unchanged = || fs::read_to_string(&list).ok() == before;
+        write_output(
+            &list,
+            || is_unchanged() && keep_copy(&list, ".bak").is_ok(),
+            "Its agent changes it. End it, then restore the session again",
+            |out| {
+                let written = out.write_all(after.as_bytes());
+                let is_set = written.and_then(|()| match permissions {
+                    Some(permissions) => out.set_permissions(permissions),
+                    None => Ok(()),
+                });
+                is_set.map_err(|error| file_error(&list, &error))
+            },
+        )
+        .map(|_| ())
+        .map_err(|error| failed(error.message))
+    }
+
+    /// Returns what the user must do lest the agent deletes the log at once. `None` if it does not: most agents go
+    /// by the time of the file.
+    fn describe_deletion(&self, session_id: &str) -> Option<String> {
+        let log = self.archive.files_of(session_id).next()?;
+        let retention = log_retention(log.provider, self.options.folders)?;
+        if !retention.is_by_record || !is_deleted_at(age_of(log.modified_us), &retention) {
+            return None;
+        }
+        let LogRetention { days, setting, file, .. } = retention;
+        Some(format!(
+            "{} deletes it again when it starts, because its last record is older than {days} days. Raise {setting}.maxAge in {} first",
+            log.provider,
+            mask_name(Some(self.redactor), &file.to_string_lossy())
+        ))
     }
 
     /// Returns where a file goes.
@@ -323,14 +395,21 @@ pub(crate) fn choose_time(
     provider: Provider,
     folders: &AgentFolders<'_>,
 ) -> SystemTime {
-    let modified = UNIX_EPOCH + Duration::from_micros(u64::try_from(modified_us).unwrap_or(0));
-    let now = SystemTime::now();
-    let age = now.duration_since(modified).unwrap_or_default();
-    if is_deleted_at(age, provider, folders) { now } else { modified }
+    let is_deleted = log_retention(provider, folders)
+        .is_some_and(|retention| is_deleted_at(age_of(modified_us), &retention));
+    if is_deleted { SystemTime::now() } else { time_of(modified_us) }
+}
+
+fn time_of(modified_us: i64) -> SystemTime {
+    UNIX_EPOCH + Duration::from_micros(u64::try_from(modified_us).unwrap_or(0))
+}
+
+fn age_of(modified_us: i64) -> Duration {
+    SystemTime::now().duration_since(time_of(modified_us)).unwrap_or_default()
 }
 
 /// Returns whether an agent deletes logs of this age.
-fn is_deleted_at(age: Duration, provider: Provider, folders: &AgentFolders<'_>) -> bool {
+fn is_deleted_at(age: Duration, retention: &LogRetention) -> bool {
     const DAY: Duration = Duration::from_secs(24 * 60 * 60);
-    log_retention(provider, folders).is_some_and(|retention| age >= DAY * retention.days)
+    age >= DAY * retention.days
 }

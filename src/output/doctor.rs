@@ -151,14 +151,17 @@ fn push_provider(
 }
 
 fn describe_retention(retention: &Retention) -> String {
-    let Retention { days, setting, file, due, due_archived } = retention;
+    let Retention { days, count, setting, file, due, due_archived } = retention;
     let archived = match due_archived {
         0 => String::new(),
         archived => format!(" ({archived} archived)"),
     };
     let file = clean_text(&file.to_string_lossy());
+    let beyond = count.map_or_else(String::new, |count| {
+        format!(", and all but the newest {count} of a project when a session begins")
+    });
     format!(
-        "deletes logs after {days} days ({setting} in {}): {due} within a week{archived}. The store keeps their text",
+        "deletes logs after {days} days{beyond} ({setting} in {}): {due} within a week{archived}. The store keeps their text",
         one_line(&file)
     )
 }

@@ -67,7 +67,7 @@ impl Show for PushReport {
             let sessions = count_of(self.unmovable, "published session");
             let _ = writeln!(
                 out,
-                "no log     {sessions}: the logs are in databases, larger than 128 MB, outside the folders of their agents or named by a secret, so that other machines cannot resume them"
+                "no log     {sessions}: the logs are in databases other than OpenCode's, larger than 128 MB, outside the folders of their agents or named by a secret, so that other machines cannot resume them"
             );
         }
         if self.held_by_others > 0 {

@@ -2,7 +2,7 @@
 """Proves `sessions restore` with real agents: each holds a session with a scripted model in an empty home,
 its log is deleted and restored, and the agent lists the session and resumes it. The request that the model
 then gets must contain the old turns, and what the model sealed in them byte for byte. `secrets --scrub` is
-proved in the same way.
+proved in the same way, and so is `resume` of a session that another machine pushed, there and back.
 
     python3 tests/clients/restore.py SESSIONS DIR/node_modules/.bin [CLIENT]...
 
@@ -20,6 +20,7 @@ import pty
 import re
 import select
 import signal
+import sqlite3
 import struct
 import subprocess
 import sys
@@ -125,15 +126,40 @@ class Home:
         printed = self.ours("resume", session_id, "--print")
         return [printed["program"], *printed["arguments"]]
 
+    def publish(self, machine, another):
+        """Lets this home be a machine that publishes everything, and finds the folder of another one in its own."""
+        settings = self.folder / ".config" / "sessions" / "settings.toml"
+        text = f'[identity]\nmachine = "{machine}"\nuser = "mira"\n[publish]\ninclude = ["**"]\ncontent = "full"\n'
+        settings.write_text(f'{settings.read_text()}{text}[projects]\n"{another}" = "{self.work}"\n')
+
+    def sync(self, lake):
+        for command in (["ingest", "--quiet"], ["push", str(lake)], ["pull", str(lake)]):
+            self.ours(*command, is_json=False)
+
+    def age(self, files):
+        """A log that changed a minute ago may be in use."""
+        if not files:
+            # The rows of a session say when they changed.
+            time.sleep(61)
+        for file in files:
+            os.utime(file, (time.time() - 120,) * 2)
+
+    def bring(self, session_id):
+        """Resumes a session of another machine, without starting the client. Returns the command."""
+        return self.resume_without_start(session_id, self.client)
+
     def resume_natively(self, session_id, target):
         """Resumes a session with another agent, which is not started. Returns the command."""
+        return self.resume_without_start(session_id, target, "--with", target.name, "--native")
+
+    def resume_without_start(self, session_id, target, *flags):
         shims, started = self.folder / "shims", self.folder / "started"
         shims.mkdir(exist_ok=True)
         shim = shims / target.name
         shim.write_text(SHIM.format(program=self.programs / target.name, started=started))
         shim.chmod(0o755)
         environment = {**self.environment, "PATH": f"{shims}:{self.environment['PATH']}"}
-        command = [self.binary, "resume", session_id, "--with", target.name, "--native"]
+        command = [self.binary, "resume", session_id, *flags]
         done = agents.run(command, environment, self.work)
         if done.returncode != 0:
             raise Wrong(f"{command}: {done.stdout}{done.stderr}")
@@ -207,6 +233,18 @@ class Client:
     def headless(self, command, prompt):
         """The command that resumes a session, as a turn without a terminal."""
         raise NotImplementedError
+
+    def delete(self, home, session, files):
+        """Deletes the log of a session."""
+        for file in files:
+            file.unlink()
+
+    def contents(self, home, session, files):
+        """What the log of a session has."""
+        return [file.read_bytes() for file in files if file.exists()]
+
+    def create(self, home):
+        """Lets the client create what it needs before a session of another machine comes."""
 
     # The text by which its list of sessions names the one of this check, and the command of the list.
     listed_as = "What is the budget"
@@ -319,6 +357,21 @@ class OpenCode(Client, agents.OpenCode):
     def headless(self, command, prompt):
         return [command[0], "run", *command[1:], "--model", "scripted/scripted", prompt]
 
+    def delete(self, home, session, files):
+        done = agents.run([home.programs / "opencode", "session", "delete", session], home.environment, home.work)
+        if done.returncode != 0:
+            raise Wrong(f"the session is not deleted: {done.stdout}{done.stderr}")
+
+    def contents(self, home, session, files):
+        database = home.folder / ".local" / "share" / "opencode" / "opencode.db"
+        with contextlib.closing(sqlite3.connect(database)) as connection:
+            tables = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY 1").fetchall()
+            rows = {name: connection.execute(f"SELECT * FROM {name} ORDER BY rowid").fetchall() for (name,) in tables}
+        return {name: sorted(row for row in found if session in row) for name, found in rows.items()}
+
+    def create(self, home):
+        self.is_listed(home)
+
 
 class Pi(Client, agents.Agent):
     name = "pi"
@@ -412,43 +465,59 @@ def check_restore(home):
     _, earlier = home.turn(client.headless(command, "And is that in crowns?"), "In crowns, indeed.")
     home.session()
     files = log_of(home, session)
-    if not files:
-        yield from check_database(home, session)
-        return
-    before = [file.read_bytes() for file in files]
-    for file in files:
-        file.unlink()
+    before = client.contents(home, session, files)
+    client.delete(home, session, files)
+    if client.contents(home, session, files) == before:
+        yield "the log is not deleted"
     home.session()
     home.ours("restore", session)
-    if [file.read_bytes() for file in files] != before:
+    if client.contents(home, session, files) != before:
         yield "the restored log differs"
     if not client.is_listed(home):
         yield "the list of the client lacks the session"
     if home.resume_command(session) != command:
         yield "another command resumes the session"
     _, later = home.turn(client.headless(command, "Thank you, that is all."), "Goodbye then.")
-    texts = ["What is the budget of the harbour?", FACT, "Forty-one, says the file.", "In crowns, indeed."]
-    yield from check_history(earlier, later, texts)
+    yield from check_history(earlier, later, TEXTS)
     yield from check_count(home, session, 3)
     yield from check_scrub(home, session, command, files)
 
 
-def check_database(home, session):
-    """A session in a database is not archived. What the store has of it becomes a new session."""
+# What every later request has.
+TEXTS = ["What is the budget of the harbour?", FACT, "Forty-one, says the file.", "In crowns, indeed."]
+
+
+def check_travel(home, other):
+    """A session continues in the home of another machine, whose client resumes it, and returns."""
     client = home.client
-    done = agents.run([home.programs / "opencode", "session", "delete", session], home.environment, home.work)
-    if done.returncode != 0:
-        yield f"the session is not deleted: {done.stdout}{done.stderr}"
-    home.session()
-    command = home.resume_natively(session, client)
-    if not client.is_listed(home):
-        yield "the list of the client lacks the session"
-    _, later = home.turn(client.headless(command, "Thank you, that is all."), "Goodbye then.")
-    texts = ["What is the budget of the harbour?", FACT, "Forty-one, says the file.", "In crowns, indeed."]
-    yield from check_history({}, later, texts)
-    prompts = {found["session_id"]: found["counts"]["turns"] for found in home.sessions()}
-    if sorted(prompts.values()) != [1, 2] or prompts.get(session) != 2:
-        yield f"the store counts {prompts} prompts"
+    lake = home.folder / "lake"
+    homes = {home: "pier", other: "quay"}
+    for one, machine in homes.items():
+        another = other if one is home else home
+        one.publish(machine, another.work)
+    client.work = home.work
+    home.first_turn("What is the budget of the harbour?", "Forty-one, says the file.")
+    session = home.session()["session_id"]
+    _, earlier = home.turn(client.headless(home.resume_command(session), "And is that in crowns?"), "In crowns, indeed.")
+    home.sync(lake)
+    other.ours("pull", str(lake), is_json=False)
+
+    client.work = other.work
+    client.create(other)
+    _, later = other.turn(client.headless(other.bring(session), "Thank you, that is all."), "Goodbye then.")
+    yield from check_history(earlier, later, TEXTS)
+    if not client.is_listed(other, "Thank you, that is all.", "Goodbye then."):
+        yield "the list of the client there lacks the session"
+    yield from check_count(other, session, 3)
+    other.sync(lake)
+    home.sync(lake)
+
+    client.work = home.work
+    if files := log_of(home, session):
+        home.age(files)
+    _, later = home.turn(client.headless(home.bring(session), "One more thing."), "Yes?")
+    yield from check_history({}, later, [*TEXTS, "Thank you, that is all.", "Goodbye then."])
+    yield from check_count(home, session, 4)
 
 
 def check_scrub(home, session, command, files):
@@ -457,11 +526,9 @@ def check_scrub(home, session, command, files):
     (home.work / "notes.txt").write_text(f"The key is {SECRET}.\n")
     home.turn(client.headless(command, "Read it again."), "There is a key now.")
     home.session()
-    for file in files:
-        # A log that changed a minute ago may be in use.
-        os.utime(file, (time.time() - 120,) * 2)
+    home.age(files)
     home.ours("secrets", "--scrub", "--yes")
-    if any(SECRET in file.read_text() for file in files):
+    if SECRET in str(client.contents(home, session, files)):
         yield "the scrubbed log has the secret"
     (home.work / "notes.txt").write_text(FACT + "\n")
     _, later = home.turn(client.headless(command, "Never mind."), "As you wish.")
@@ -478,6 +545,13 @@ def check_count(home, session, prompts):
         yield f"the store has {found['counts']['turns']} prompts of session {found['session_id']}, not {prompts}"
 
 
+CASES = {
+    "exact": lambda home: check_restore(home("exact")),
+    "masked": lambda home: check_restore(home("masked")),
+    "another machine": lambda home: check_travel(home("exact"), home("masked")),
+}
+
+
 def main():
     if len(sys.argv) < 3:
         print(__doc__)
@@ -488,16 +562,16 @@ def main():
     for client in CLIENTS:
         if wanted and client.name not in wanted:
             continue
-        for keep in ("exact", "masked"):
+        for case, check in CASES.items():
             started = time.monotonic()
             found = []
             try:
-                with empty_home(binary, client, programs, keep) as home:
-                    found.extend(check_restore(home))
+                with contextlib.ExitStack() as homes:
+                    found.extend(check(lambda keep: homes.enter_context(empty_home(binary, client, programs, keep))))
             except (Wrong, subprocess.TimeoutExpired) as wrong:
                 found.append(str(wrong))
-            failures += [f"{client.name}, {keep}: {what}" for what in found]
-            print(f"{client.name}, {keep}: {len(found)} faults in {time.monotonic() - started:.1f} s", flush=True)
+            failures += [f"{client.name}, {case}: {what}" for what in found]
+            print(f"{client.name}, {case}: {len(found)} faults in {time.monotonic() - started:.1f} s", flush=True)
     for failure in failures:
         print(failure)
     return 1 if failures else 0

@@ -73,7 +73,8 @@ fn readme_and_changelog_count_the_verified_agents() {
     };
     let (readme, changelog) = (text("README.md"), text("CHANGELOG.md"));
     // README names seven before the link.
-    for said in [format!("[{} more](#agents)", agents - 7), format!("These are {agents} agents.")] {
+    for said in [format!("[{} more](#agents)", agents - 7), format!("That makes {agents} agents.")]
+    {
         assert!(readme.contains(&said), "{said}");
     }
     for said in [format!("the logs of {agents} agents"), format!("{aliases} of these agents")] {

@@ -471,3 +471,28 @@ fn doctor_counts_the_logs_that_an_agent_deletes_soon() {
     env.write(".claude/settings.json", r#"{"cleanupPeriodDays": 365}"#);
     retention().has(json!({"days": 365, "due": 0}));
 }
+
+#[test]
+fn doctor_counts_the_logs_that_are_too_many_for_gemini() {
+    let env = TestEnv::new();
+    for log in
+        ["session-2026-10-17T18-05-d6eac969.jsonl", "session-2026-10-18T09-12-805ba37b.jsonl"]
+    {
+        let name = format!("tmp/harbor/chats/{log}");
+        env.copy_sample(&format!("gemini/{name}"), format!(".gemini/{name}"));
+    }
+    env.run(["ingest", "--quiet"]).ok();
+    let due = || {
+        let doctor = env.json(["doctor"]);
+        let found = doctor["providers"].list().iter().find(|agent| agent["provider"] == "gemini");
+        found.expect("Gemini CLI")["retention"].clone()
+    };
+    let all = due()["due"].as_u64().expect("a number");
+    env.write(
+        ".gemini/settings.json",
+        r#"{"general":{"sessionRetention":{"maxAge":"999m","maxCount":1}}}"#,
+    );
+    due().has(json!({"count": 0}));
+    assert!(due()["due"].as_u64() > Some(all), "{}", due());
+    env.run(["doctor"]).shows("all but the newest 0 of a project");
+}

@@ -520,6 +520,94 @@ fn a_folder_of_logs_that_was_removed_comes_back() {
     assert_eq!(env.number("SELECT count(*) FROM sessions WHERE source_gone"), 0);
 }
 
+#[test]
+fn a_database_that_was_removed_takes_its_logs_with_it() {
+    let env = TestEnv::new();
+    env.write_settings(EXACT);
+    let place = env.path(".local/share/opencode/opencode.db");
+    let empty = env.path(".local/share/opencode/storage/session/empty");
+    fs::create_dir_all(empty).expect("creates");
+    fs::copy(samples().join("opencode/opencode.db"), &place).expect("copies");
+    env.run(["ingest", "--quiet"]).ok();
+    let logs = rows_of(&place);
+    fs::remove_file(&place).expect("removes");
+    env.run(["ingest", "--quiet"]).ok();
+    assert_eq!(env.number("SELECT count(*) FROM sessions WHERE NOT source_gone"), 0);
+    env.json(["restore", "--all", "--lost"])["sessions"][0]["reason"].shows("Start OpenCode once");
+
+    // OpenCode creates a new one.
+    fs::copy(samples().join("opencode/opencode.db"), &place).expect("copies");
+    let database = rusqlite::Connection::open(&place).expect("opens");
+    for table in ["part", "message", "session", "session_v2", "session_message"] {
+        database.execute(&format!("DELETE FROM {table}"), []).expect("deletes");
+    }
+    database.close().expect("closes");
+    env.run(["restore", "--all", "--lost"]).ok();
+    assert!(rows_of(&place) == logs);
+    env.run(["ingest", "--quiet"]).ok();
+    assert_eq!(env.number("SELECT count(*) FROM sessions WHERE source_gone"), 0);
+}
+
+/// Continue shows the sessions of its list, from which it removes those that it deletes.
+#[test]
+fn a_restored_session_is_in_the_list_of_its_agent_again() {
+    let env = TestEnv::new();
+    env.write_settings(EXACT);
+    copy_folder(&samples().join("continue"), &env.path(".continue"));
+    env.run(["ingest", "--quiet"]).ok();
+    let before = content(&env);
+    let name = ".continue/sessions/sessions.json";
+    let entries =
+        |text: &str| serde_json::from_str::<Vec<serde_json::Value>>(text).expect("a list");
+    let listed = entries(&env.read(name));
+    let other = r#"[{"sessionId":"other"}]"#;
+    env.write(name, other);
+    let log = ".continue/sessions/e5c81f07-2d94-4b6a-9f30-a7d1c6e8b254.json";
+    env.remove(log);
+    env.run(["restore", "--all", "--lost", "--dry-run"]).ok();
+    assert_eq!(env.read(name), other);
+    env.run(["restore", "--all", "--lost"]).ok();
+    let now = entries(&env.read(name));
+    assert_eq!(now[0], entries(other)[0]);
+    assert_eq!(now[1..], listed);
+    assert_eq!(env.read(format!("{name}.bak")), other);
+    env.run(["ingest", "--quiet"]).ok();
+    assert_eq!(content(&env), before);
+
+    // One that is not a list stays as it is.
+    env.remove(log);
+    env.write(name, "{");
+    let data = env.json(["restore", "--all", "--lost"]);
+    data["sessions"][0]["reason"].shows(["does not list it", "sessions.json"]);
+    assert_eq!(env.read(name), "{");
+    assert!(env.path(log).exists());
+}
+
+/// Gemini CLI goes by the last record of a log, whatever the time of the file.
+#[test]
+fn a_log_that_its_agent_would_delete_again_is_restored_with_a_warning() {
+    let env = TestEnv::new();
+    env.write_settings(EXACT);
+    copy_folder(&samples().join("gemini"), &env.path(".gemini"));
+    let logs = contents_below(&env.path(".gemini"));
+    let log = logs.keys().find(|path| file_name(path).starts_with("session-")).expect("a log");
+    let log = env.path(".gemini").join(log);
+    let file = fs::File::options().append(true).open(&log).expect("opens");
+    let day = std::time::Duration::from_secs(86_400);
+    file.set_modified(std::time::SystemTime::now() - day * 40).expect("sets the time");
+    env.run(["ingest", "--quiet"]).ok();
+    fs::remove_file(&log).expect("removes");
+    env.run(["ingest", "--quiet"]).ok();
+    let restore = || {
+        let data = env.json(["restore", "--all", "--lost", "--dry-run"]);
+        assert_eq!(data["restored"], 1, "{data}");
+        data["sessions"][0]["reason"].clone()
+    };
+    restore().shows(["older than 30 days", "general.sessionRetention.maxAge"]);
+    env.write(".gemini/settings.json", r#"{"general":{"sessionRetention":{"maxAge":"12m"}}}"#);
+    assert_eq!(restore(), serde_json::Value::Null);
+}
+
 /// The databases of the samples, at the places of their agents, and the tables of their sessions.
 pub(crate) const DATABASES: [(&str, &str, &[&str]); 9] = [
     (
@@ -728,13 +816,34 @@ fn rows_that_an_agent_left_stay_as_they_are() {
     assert!(now.values().flatten().any(|row| row.contains("composerData:")));
 }
 
+/// SQLite numbers the messages of all sessions, and gives the numbers of deleted ones to others.
 #[test]
-fn a_key_of_another_session_is_not_taken() {
+fn records_whose_numbers_another_session_has_get_new_ones() {
     let (env, place) = home_with_database("goose/sessions/sessions.db", EXACT, "");
+    let before = (content(&env), rows_of(&place));
     change_database(
         &place,
         "PRAGMA foreign_keys = OFF; DELETE FROM usage_ledger; DELETE FROM sessions;
             UPDATE messages SET session_id = 'another'",
+    );
+    let left = rows_of(&place);
+    env.ingest("home");
+    env.run(["restore", "--all", "--lost"]).ok();
+    let now = rows_of(&place);
+    assert!(left["messages"].iter().all(|row| now["messages"].contains(row)));
+    assert_eq!(now["messages"].len(), 2 * left["messages"].len());
+    assert_eq!(now["sessions"], before.1["sessions"]);
+    env.ingest("home");
+    assert_eq!(content(&env), before.0);
+}
+
+/// A key that the agent itself gave is not replaced.
+#[test]
+fn a_key_of_another_session_is_not_taken() {
+    let (env, place) = home_with_database("crush/crush.db", EXACT, "");
+    change_database(
+        &place,
+        "PRAGMA foreign_keys = OFF; DELETE FROM sessions; UPDATE messages SET session_id = 'another'",
     );
     let left = rows_of(&place);
     env.ingest("home");

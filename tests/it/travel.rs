@@ -1409,6 +1409,10 @@ fn a_session_of_opencode_continues_on_another_laptop_and_returns() {
     pull(&b, &lake);
     here.turns(id, 7..8);
     let before = here.rows();
+    // The store may not know yet what was added here.
+    let _ = in_folder(&b, &here.folder, &["resume", id]);
+    assert_eq!(here.rows(), before);
+    b.run(["ingest", "--quiet"]).ok();
     resume(&b);
     assert_eq!(here.rows(), before);
 }

@@ -90,6 +90,9 @@ pub struct ProviderHealth {
 pub struct Retention {
     /// The days without a change after which a log is deleted.
     pub days: u32,
+    /// The number of logs of a project that stay, the newest, when a session begins. `None` if all do.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub count: Option<u32>,
     /// The setting that changes this, and its file.
     pub setting: &'static str,
     pub file: PathBuf,
@@ -249,18 +252,28 @@ fn count_due(
     sources: &[SourceRow],
     is_archived: &dyn Fn(&str) -> bool,
 ) -> Retention {
-    let LogRetention { days, setting, file } = retention;
+    let LogRetention { days, count, setting, file, .. } = retention;
     let kept_days = i64::from(days) - WEEK_DAYS;
     let due_before = Timestamp::now().0.saturating_sub(kept_days.saturating_mul(DAY_US));
-    let is_due = |source: &&SourceRow| {
+    let is_own = |source: &&SourceRow| {
         source.status == SourceStatus::Ok
-            && source.modified_us < due_before
             && folders.iter().any(|folder| Path::new(&source.path).starts_with(folder))
     };
-    let due = sources.iter().filter(is_due);
-    let has_archive = |source: &&SourceRow| source.session_id.as_deref().is_some_and(is_archived);
-    let due_archived = due.clone().filter(has_archive).count();
-    Retention { days, setting, file, due: due.count(), due_archived }
+    let mut projects: BTreeMap<Option<&Path>, Vec<&SourceRow>> = BTreeMap::new();
+    for source in sources.iter().filter(is_own) {
+        projects.entry(Path::new(&source.path).parent()).or_default().push(source);
+    }
+    let kept = count.map_or(usize::MAX, |count| count as usize);
+    let mut due = Vec::new();
+    for logs in projects.values_mut() {
+        logs.sort_by_key(|source| std::cmp::Reverse(source.modified_us));
+        let is_due = |at: usize, source: &SourceRow| at >= kept || source.modified_us < due_before;
+        let logs = logs.iter().enumerate();
+        due.extend(logs.filter(|(at, source)| is_due(*at, source)).map(|(_, source)| *source));
+    }
+    let has_archive = |source: &&&SourceRow| source.session_id.as_deref().is_some_and(is_archived);
+    let due_archived = due.iter().filter(has_archive).count();
+    Retention { days, count, setting, file, due: due.len(), due_archived }
 }
 
 /// Compares the costs that logs state with those by the price table.

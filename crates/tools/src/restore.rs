@@ -47,7 +47,7 @@ pub struct RestoredSession {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
     pub outcome: RestoreOutcome,
-    /// Why the log was not restored, and the next step, in whole sentences.
+    /// Why the log was not restored, or what threatens it now, and the next step, in whole sentences.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// The files that were written, the log first.

@@ -54,6 +54,7 @@ mod qwen;
 mod qwenpaw;
 mod reasonix;
 pub mod retention;
+pub mod session_list;
 pub mod shared;
 mod vibe;
 mod vscode;

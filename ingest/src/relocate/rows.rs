@@ -214,7 +214,7 @@ mod tests {
             {"table":"session_share","rows":[{"cells":{"session_id":"ses_1","secret":"s"}}]},
             {"table":"permission","is_shared":true,"rows":[{"cells":{"id":"x"}}]}]}"#;
         let moved = FolderMove::new("/a/harbor", "/srv/quay");
-        let wanted = r#"{"version":1,"tables":[{"table":"project","is_shared":true,"rows":[{"cells":{"id":"p","worktree":"/srv/quay"}}]},{"table":"session","rows":[{"cells":{"directory":"/srv/quay/src","id":"ses_1","path":"srv/quay/src","project_id":"p","title":"In /a/harbor"}}]},{"table":"message","rows":[{"cells":{"data":"{\"path\":{\"cwd\":\"/srv/quay/src\",\"root\":\"/\"},\"x\":{\"cwd\":\"/a/harbor\"}}","id":"m","session_id":"ses_1"}}]}]}"#;
+        let wanted = r#"{"version":1,"tables":[{"table":"project","is_shared":true,"rows":[{"cells":{"id":"p","worktree":"/srv/quay"}}]},{"table":"session","rows":[{"cells":{"id":"ses_1","project_id":"p","directory":"/srv/quay/src","path":"srv/quay/src","title":"In /a/harbor"}}]},{"table":"message","rows":[{"cells":{"id":"m","session_id":"ses_1","data":"{\"path\":{\"cwd\":\"/srv/quay/src\",\"root\":\"/\"},\"x\":{\"cwd\":\"/a/harbor\"}}"}}]}]}"#;
         assert_eq!(select(document, Some(&moved)).as_deref(), Ok(wanted));
         for other in [r#"{"id":"ses_2"}"#, r#"{"title":"x"}"#] {
             let document = format!(

@@ -42,7 +42,7 @@ pub(super) const FORMAT: LogFormat = LogFormat {
 };
 
 /// The list of the sessions in a folder.
-const INDEX: &str = "sessions.json";
+pub(super) const INDEX: &str = "sessions.json";
 
 /// Maximum size in bytes of that list.
 const MAX_INDEX_BYTES: u64 = 16 << 20;

@@ -109,7 +109,7 @@ fn log_roots(places: &AgentFolders<'_>) -> Vec<PathBuf> {
         // A folder may be given from that of the project.
         Some(project.join(folder)).filter(|folder| folder.is_absolute())
     });
-    folders.map(|folder| folder.join(DATABASE)).filter(|database| database.is_file()).collect()
+    folders.map(|folder| folder.join(DATABASE)).collect()
 }
 
 /// Claims a session by the name of its store.

@@ -54,6 +54,11 @@ pub(crate) const FORMAT: LogFormat = LogFormat {
 fn log_roots(places: &AgentFolders<'_>) -> Vec<PathBuf> {
     let data = places.data_path("opencode");
     let mut roots = database::find_databases(&data);
+    // Also if it was deleted: what was read of it is gone.
+    let usual = data.join("opencode.db");
+    if !roots.contains(&usual) {
+        roots.push(usual);
+    }
     // A file name in the variable is relative to the data folder.
     roots.extend(places.env_path("OPENCODE_DB").map(|db| data.join(db)));
     roots.push(data.join("storage/session"));
