@@ -816,34 +816,13 @@ fn rows_that_an_agent_left_stay_as_they_are() {
     assert!(now.values().flatten().any(|row| row.contains("composerData:")));
 }
 
-/// SQLite numbers the messages of all sessions, and gives the numbers of deleted ones to others.
 #[test]
-fn records_whose_numbers_another_session_has_get_new_ones() {
+fn a_key_of_another_session_is_not_taken() {
     let (env, place) = home_with_database("goose/sessions/sessions.db", EXACT, "");
-    let before = (content(&env), rows_of(&place));
     change_database(
         &place,
         "PRAGMA foreign_keys = OFF; DELETE FROM usage_ledger; DELETE FROM sessions;
             UPDATE messages SET session_id = 'another'",
-    );
-    let left = rows_of(&place);
-    env.ingest("home");
-    env.run(["restore", "--all", "--lost"]).ok();
-    let now = rows_of(&place);
-    assert!(left["messages"].iter().all(|row| now["messages"].contains(row)));
-    assert_eq!(now["messages"].len(), 2 * left["messages"].len());
-    assert_eq!(now["sessions"], before.1["sessions"]);
-    env.ingest("home");
-    assert_eq!(content(&env), before.0);
-}
-
-/// A key that the agent itself gave is not replaced.
-#[test]
-fn a_key_of_another_session_is_not_taken() {
-    let (env, place) = home_with_database("crush/crush.db", EXACT, "");
-    change_database(
-        &place,
-        "PRAGMA foreign_keys = OFF; DELETE FROM sessions; UPDATE messages SET session_id = 'another'",
     );
     let left = rows_of(&place);
     env.ingest("home");

@@ -168,7 +168,7 @@ pub(crate) fn connect_for_writing(database: &Path) -> rusqlite::Result<Connectio
 }
 
 /// Inserts the rows of a table. Those that are there stay, as they are: agents leave some rows of a
-/// session that they delete. If a record of another session has the number of one, all get new numbers.
+/// session that they delete.
 fn insert_rows(
     transaction: &Transaction<'_>,
     table: &TableRows,
@@ -190,24 +190,7 @@ fn insert_rows(
             missing.push(row);
         }
     }
-    let mut number = find_number_column(transaction, name, tables).map_err(failed)?;
-    if let Some(column) = &number
-        && !has_taken_number(transaction, name, column, session, &missing)?
-    {
-        number = None;
-    }
     for row in missing {
-        let mut numbered = StoredRow::default();
-        let row = match &number {
-            None => row,
-            // All of them, so that they stay in their order.
-            Some(column) => {
-                numbered.cells = row.cells.clone();
-                numbered.cells.remove(column);
-                numbered.kinds = row.kinds.clone();
-                &numbered
-            }
-        };
         let cells: Vec<String> = row.cells.keys().map(|column| quoted(column)).collect();
         let marks = vec!["?"; cells.len()].join(", ");
         // Whatever the table does with rows that are there: they stay.
@@ -227,55 +210,6 @@ fn insert_rows(
         }
     }
     Ok(())
-}
-
-/// Returns the column with the numbers that SQLite gives the records of a table, if no other table names records
-/// by them: a record can get another number.
-fn find_number_column(
-    transaction: &Transaction<'_>,
-    table: &str,
-    tables: &RowTables,
-) -> rusqlite::Result<Option<String>> {
-    let sql = "SELECT name, upper(type) = 'INTEGER' FROM pragma_table_info(?1) WHERE pk > 0";
-    let keys: Vec<(String, bool)> = transaction
-        .prepare(sql)?
-        .query_map([table], |row| Ok((row.get(0)?, row.get(1)?)))?
-        .collect::<Result<_, _>>()?;
-    let [(column, true)] = keys.as_slice() else { return Ok(None) };
-    let sql = "SELECT 1 FROM sqlite_master AS named, pragma_foreign_key_list(named.name) AS key
-        WHERE named.type = 'table' AND key.\"table\" = ?1 COLLATE NOCASE";
-    let is_named = transaction.prepare(sql)?.exists([table])?;
-    Ok((!is_named && !tables.has_sessions(table)).then(|| column.clone()))
-}
-
-/// Returns whether a record of another session has the number of one of these rows.
-fn has_taken_number(
-    transaction: &Transaction<'_>,
-    table: &str,
-    column: &str,
-    session: &str,
-    rows: &[&StoredRow],
-) -> Result<bool, String> {
-    let failed = |error: rusqlite::Error| format!("its table {table} cannot be read: {error}");
-    let sql = format!(
-        "SELECT 1 FROM {} WHERE {} IS ?1 AND {} IS NOT ?2",
-        quoted(table),
-        quoted(column),
-        quoted(session)
-    );
-    for row in rows {
-        let (Some(number), Some(id)) = (row.cells.get(column), row.cells.get(session)) else {
-            continue;
-        };
-        let [number, id] = [(number, column), (id, session)]
-            .map(|(cell, name)| cell::decode(cell, row.kinds.get(name).copied()));
-        let values = [number.map_err(invalid_rows)?, id.map_err(invalid_rows)?];
-        let mut taken = transaction.prepare(&sql).map_err(failed)?;
-        if taken.exists(params_from_iter(&values)).map_err(failed)? {
-            return Ok(true);
-        }
-    }
-    Ok(false)
 }
 
 /// Returns whether another row has the key of a row.
