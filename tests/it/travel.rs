@@ -1417,6 +1417,44 @@ fn a_session_of_opencode_continues_on_another_laptop_and_returns() {
     assert_eq!(here.rows(), before);
 }
 
+#[test]
+fn a_killed_resume_puts_back_all_rows_or_none_and_counts_them_once() {
+    let (a, b) = (laptop("pier"), laptop("quay"));
+    let lake = a.path("lake");
+    let there = OpenCode { env: &a, folder: a.path("code/harbor") };
+    let here = OpenCode { env: &b, folder: b.path("code/harbor") };
+    let id = OpenCode::ID;
+    write_agents(&b);
+    fs::create_dir_all(here.folder.join("src")).expect("creates");
+    there.begin(id);
+    there.turns(id, 0..6);
+    sync(&a, &lake);
+    pull(&b, &lake);
+    here.change(OPENCODE);
+    let wanted = totals_now(&a);
+    let mut random = Random(60);
+    let start = Instant::now();
+    in_folder(&b, &here.folder, &["resume", id, "--print"]).ok();
+    let whole = start.elapsed() * 2;
+    for _ in 0..rounds(KILLS) {
+        let mut resume = b.command();
+        resume.current_dir(&here.folder).env("PATH", tool_path(&b)).args(["resume", id]);
+        Cli::from(resume).kill_within(whole, &mut random);
+        let messages = here.messages();
+        assert!([0, 12].contains(&messages), "{messages}");
+        assert_eq!(totals_now(&b), wanted);
+    }
+    // As after a second one that runs at the same time.
+    for _ in 0..2 {
+        in_folder(&b, &here.folder, &["resume", id]).shows(id);
+        assert_eq!(here.messages(), 12);
+        assert_eq!(totals_now(&b), wanted);
+    }
+    b.run(["ingest", "--quiet"]).ok();
+    assert_eq!(b.number("SELECT count(*) FROM sessions"), 1);
+    assert_eq!(totals_now(&b), wanted);
+}
+
 /// Another machine may put any rows into the object.
 #[test]
 fn rows_of_another_session_do_not_come_with_one() {
