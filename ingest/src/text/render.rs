@@ -145,9 +145,10 @@ pub(crate) fn is_image_tag(text: &str) -> bool {
 /// The types of content blocks that decoders expect inside a message or a result. Sorted.
 #[rustfmt::skip]
 const KNOWN_BLOCKS: &[&str] = &[
-    "Text", "audio", "audio_url", "document", "file", "image", "image_blob_ref", "image_url", "input_image",
-    "input_text", "json", "knowledge", "markdown", "output_text", "reasoning_text", "resource", "resource_link",
-    "summary_text", "text", "think", "thinking", "tool_reference", "video", "video_url",
+    "Text", "audio", "audio_url", "document", "file", "function", "function_group", "image",
+    "image_blob_ref", "image_url", "input_image", "input_text", "json", "knowledge", "markdown",
+    "namespace", "output_text", "reasoning_text", "resource", "resource_link", "summary_text",
+    "text", "think", "thinking", "tool_reference", "video", "video_url",
 ];
 
 /// Maximum number of unknown types that are remembered at a time.
@@ -218,6 +219,11 @@ mod tests {
             render(object.field("x").expect("there"), &mut out);
         });
         assert_eq!(out, want);
+    }
+
+    #[test]
+    fn known_blocks_are_sorted() {
+        assert!(KNOWN_BLOCKS.is_sorted());
     }
 
     #[test]
