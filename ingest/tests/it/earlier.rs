@@ -9,6 +9,7 @@ use proptest::prelude::*;
 use schemas::EventType;
 use schemas::session::{SessionRow, SourceStatus};
 use tempfile::TempDir;
+use xxhash_rust::xxh3::xxh3_64;
 
 use crate::arrival::{codex_of, ingest_twice, record, session};
 use crate::memory::Memory;
@@ -25,9 +26,10 @@ fn codex(prompts: &[usize]) -> String {
 }
 
 /// A log of Codex with few different prompts. Their order does not repeat itself: what has the size, the
-/// first and the last bytes of what was read counts as the same.
+/// first and the last bytes of what was read counts as the same. Multiples of one number would be in an
+/// order that nearly repeats itself.
 fn repeating(prompts: &[usize]) -> String {
-    codex_of(prompts.iter().map(|n| (n.wrapping_mul(0x9e37_79b9) >> 16) % 5))
+    codex_of(prompts.iter().map(|n| (xxh3_64(&n.to_le_bytes()) % 5) as usize))
 }
 
 /// What the log of one session holds, and what was read of it.
