@@ -50,7 +50,7 @@ use self::exit::{CommandOutcome, CommandResult, report_result, report_unwritten}
 use self::first_run::ingest_on_first_use;
 use self::freshness::StoreRefresh;
 use self::reference::words_before_dashes;
-use self::screens::pick_session;
+use self::screens::{can_pick_session, pick_session};
 use self::startup::{mask_stored_text, refuse_engine, start_logging};
 use self::typed_words::replace_synonym;
 use self::wrong_usage::{describe_wrong_usage, unknown_flag_of_search};
@@ -271,6 +271,9 @@ fn dispatch_command(
         Command::List(flags) => list::run(flags, context),
         Command::Show(flags) => show::run(flags, context),
         Command::Label(flags) => label::run(flags, context),
+        Command::Forget(flags) if flags.is_empty() && can_pick_session(context) => {
+            pick_session("forget", None, context)
+        }
         Command::Forget(flags) => forget::run(flags, context),
         Command::Hide(flags) => hide::run(&flags, context),
         Command::Compact(flags) => compact::run(&flags, context),

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use schemas::{ErrorCode, Timestamp, ToolError, Zone};
 
+use super::commands::forget;
 use super::commands::resume::{self, ResumeFlags};
 use super::context::CommandContext;
 use super::exit::{CommandFailure, CommandOutcome, CommandResult};
@@ -43,8 +44,14 @@ pub(super) fn open_picker(
     finish(&|| Ok(screen::run_picker(&setup)?), &ResumeFlags::default(), &context)
 }
 
+/// Returns true if the user can be shown the picker instead of an error about a missing id.
+pub(super) fn can_pick_session(context: &CommandContext<'_>) -> bool {
+    !context.printer.is_json && context.engine.is_none() && can_show_screen(context.printer)
+}
+
 /// Opens the picker for a command that needs a session and names none. `resume_flags` are those of
-/// `resume`: Enter resumes then. Otherwise it opens the session.
+/// `resume`: Enter resumes then. For `forget` it asks whether to forget the session, and otherwise it
+/// opens it.
 ///
 /// # Errors
 /// Fails if no screen can be shown.
@@ -53,14 +60,18 @@ pub(super) fn pick_session(
     resume_flags: Option<ResumeFlags>,
     context: &CommandContext<'_>,
 ) -> CommandResult {
-    if context.printer.is_json || context.engine.is_some() || !can_show_screen(context.printer) {
+    if !can_pick_session(context) {
         let message = format!(
             "'sessions {command}' needs the ID of a session. `sessions list` lists them; 'last' is the newest one"
         );
         let error = ToolError::new(ErrorCode::InvalidArgument, message);
         return Err(error.with_detail("field", "session_id").into());
     }
-    let enter = if resume_flags.is_some() { EnterAction::Resume } else { EnterAction::Open };
+    let enter = match command {
+        "resume" => EnterAction::Resume,
+        "forget" => EnterAction::Forget,
+        _ => EnterAction::Open,
+    };
     let setup = create_setup(context, context.call.zone.clone(), ScreenRefresh::Never, enter)?;
     finish(&|| Ok(screen::run_picker(&setup)?), &resume_flags.unwrap_or_default(), context)
 }
@@ -114,6 +125,7 @@ fn finish(
         match show()? {
             ScreenEnd::Closed => return Ok(CommandOutcome::Done),
             ScreenEnd::Signal(code) => return Ok(CommandOutcome::Ended(code)),
+            ScreenEnd::Forget(session_id) => return forget::forget_session(session_id, context),
             ScreenEnd::Resume(session_id) => {
                 match resume::run(&session_id, resume_flags, context) {
                     Err(CommandFailure::Cancelled) => {}

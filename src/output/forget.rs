@@ -2,8 +2,9 @@
 
 use std::fmt::Write as _;
 
+use super::columns::{Cell, Column, FittedTable};
 use super::layout::Layout;
-use super::painted::Painted;
+use super::painted::{AGENT, DIM, ID, PLAIN, PROJECT, Painted};
 use super::show::{Show, append_omitted};
 use super::wrapped::wrap_lines;
 use base::cells::truncate_end;
@@ -14,19 +15,58 @@ use tools::forget::{ForgetCopy, ForgetData, ForgetEntry};
 /// Maximum number of sessions listed.
 const MAX_LISTED: usize = 100;
 
+/// The columns of the table of sessions.
+const COLUMNS: &[Column] = &[
+    Column::text("id").spill(),
+    Column::text("last active"),
+    Column::text("agent").drop_at(2),
+    Column::text("project").cut_to(8),
+    Column::number("events").drop_at(1),
+    Column::text("title").cut_to(22),
+];
+
 impl Show for ForgetData {
     fn paint(&self, layout: &Layout) -> Painted {
-        Painted::from_text(&describe(self, layout))
+        let mut painted = Painted::new();
+        if !layout.is_plain && !self.sessions.is_empty() {
+            painted = paint_table(self, layout);
+        }
+        painted.append(&Painted::from_text(&describe(self, layout)));
+        painted
     }
 }
 
-/// Describes what is forgotten.
+/// Formats the sessions as a table, the newest first.
+fn paint_table(data: &ForgetData, layout: &Layout) -> Painted {
+    let mut entries: Vec<&ForgetEntry> = data.sessions.iter().collect();
+    entries.sort_by(|a, b| b.last_active.cmp(&a.last_active));
+    let mut table = FittedTable::new(COLUMNS);
+    for entry in entries.into_iter().take(MAX_LISTED) {
+        table.push(vec![
+            Cell::new(ID, &layout.session_id(&entry.session_id)),
+            Cell::new(DIM, &layout.time(entry.last_active.as_deref())),
+            Cell::new(AGENT, entry.provider.as_str()),
+            Cell::new(PROJECT, entry.project.as_deref().unwrap_or("")),
+            Cell::new(PLAIN, &layout.count(entry.events.cast_unsigned())),
+            Cell::new(PLAIN, entry.title.as_deref().unwrap_or("")),
+        ]);
+    }
+    let mut painted = table.paint(layout.width);
+    let mut omitted = String::new();
+    append_omitted(data.sessions.len(), MAX_LISTED, &mut omitted);
+    painted.append(&Painted::from_text(&omitted));
+    painted
+}
+
+/// Describes what is forgotten, with the sessions if it is for a pipe.
 fn describe(data: &ForgetData, layout: &Layout) -> String {
     if data.sessions.is_empty() {
         return "No session matches.\n".to_owned();
     }
     let mut out = String::new();
-    append_lines(data.sessions.iter().map(|entry| entry_line(entry, layout)), layout, &mut out);
+    if layout.is_plain {
+        append_lines(data.sessions.iter().map(|entry| entry_line(entry, layout)), layout, &mut out);
+    }
     if !data.copies.is_empty() {
         out.push_str(
             "These sessions contain copies of some of their events, or the originals \

@@ -399,6 +399,10 @@ impl<'a> App<'a> {
         match self.setup.enter {
             EnterAction::Open => self.open_selected().map(|()| None),
             EnterAction::Resume => self.run_action(SessionAction::Resume),
+            EnterAction::Forget => {
+                let selected = self.picker.as_ref().and_then(Picker::selected_session);
+                Ok(selected.map(|session| ScreenEnd::Forget(session.session_id.clone())))
+            }
         }
     }
 

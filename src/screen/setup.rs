@@ -29,6 +29,7 @@ pub(crate) struct ScreenSetup {
 pub(crate) enum EnterAction {
     Open,
     Resume,
+    Forget,
 }
 
 impl EnterAction {
@@ -37,6 +38,7 @@ impl EnterAction {
         match self {
             Self::Open => "open",
             Self::Resume => "resume",
+            Self::Forget => "forget",
         }
     }
 }
@@ -55,6 +57,8 @@ pub(crate) enum ScreenEnd {
     Closed,
     /// The user wants to resume this session.
     Resume(String),
+    /// The user wants to remove this session from the store.
+    Forget(String),
     /// A signal asked the program to end, with this exit code.
     Signal(u8),
 }

@@ -134,6 +134,30 @@ fn every_daily_job_is_one_short_command_line() {
     }
 }
 
+#[test]
+fn a_terminal_offers_what_can_be_forgotten_and_hidden() {
+    let env = with_sessions();
+    let Some(mut terminal) = start_shell(&env, "bash", "") else { return };
+    terminal.type_text("sessions rm\r");
+    terminal.wait_for("Enter forget");
+    terminal.type_text("zeppelin");
+    terminal.wait_for("1 session");
+    terminal.press(ENTER);
+    // The sessions that go are a table.
+    terminal.wait_for_all(["last active", "lighthouse", "[y/N]"]);
+    terminal.type_text("y\r");
+    terminal.wait_for("Forgot them.");
+    terminal.type_text("clear\r");
+    terminal.wait_until("a clear screen", |screen| screen.trim() == PROMPT);
+    terminal.type_text("sessions hide\r");
+    terminal.wait_for_all(["Projects with the most sessions:", "1  quay, 1 session"]);
+    terminal.type_text("1\r");
+    terminal.wait_for_all(["Leave 'quay' out", "[y/N]"]);
+    terminal.type_text("y\r");
+    terminal.wait_for("Forgot them.");
+    env.run(["list"]).fails(1).says("0 sessions");
+}
+
 /// Ingests a log with one request just before the midnight that began today in `zone`, and one now.
 fn ingest_two_days(env: &TestEnv, zone: &Zone, now: Timestamp) {
     let midnight = zone.parse_since("since", "today", now).expect("today");

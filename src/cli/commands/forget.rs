@@ -15,7 +15,7 @@ use tools::forget::{ForgetData, ForgetSelection, nothing_selected, select_forgot
 
 #[derive(Debug, clap::Args)]
 pub(in crate::cli) struct ForgetFlags {
-    /// Sessions to forget; any unique prefixes
+    /// Sessions to forget; any unique prefixes [default: choose in the picker]
     #[arg(value_name = "ID")]
     session_ids: Vec<String>,
     /// Only sessions whose working directory contains this text
@@ -45,6 +45,18 @@ pub(in crate::cli) struct ForgetFlags {
         conflicts_with_all = ["project", "provider", "before", "query", "excluded", "with_copies", "yes"]
     )]
     undo: bool,
+}
+
+impl ForgetFlags {
+    /// Returns whether the flags say nothing, so that a terminal offers the sessions.
+    pub(in crate::cli) fn is_empty(&self) -> bool {
+        let has_filter = self.project.is_some()
+            || self.provider.is_some()
+            || self.before.is_some()
+            || self.query.is_some();
+        let has_switch = self.excluded || self.with_copies || self.yes || self.undo;
+        self.session_ids.is_empty() && !has_filter && !has_switch
+    }
 }
 
 pub(in crate::cli) fn run(flags: ForgetFlags, context: &CommandContext<'_>) -> CommandResult {
@@ -77,13 +89,34 @@ pub(in crate::cli) fn run(flags: ForgetFlags, context: &CommandContext<'_>) -> C
     }
     let tools = context.create_tools();
     printer.print_warnings(&tools.store_warnings(&context.call)?)?;
-    let mut data = if flags.excluded {
+    let data = if flags.excluded {
         select_forgotten(&tools, &selection, &exclusion_rule()?, &context.call)?
     } else {
         select_forgotten(&tools, &selection, &|_| true, &context.call)?
     };
+    forget_selected(data, flags.yes, context)
+}
+
+/// Removes a session that the user chose, and its subagents, after a question.
+pub(in crate::cli) fn forget_session(
+    session_id: String,
+    context: &CommandContext<'_>,
+) -> CommandResult {
+    let selection = ForgetSelection { session_ids: vec![session_id], ..ForgetSelection::default() };
+    let tools = context.create_tools();
+    let data = select_forgotten(&tools, &selection, &|_| true, &context.call)?;
+    forget_selected(data, false, context)
+}
+
+/// Shows the sessions, and removes them if the user agrees or has agreed.
+fn forget_selected(
+    mut data: ForgetData,
+    is_agreed: bool,
+    context: &CommandContext<'_>,
+) -> CommandResult {
+    let printer = context.printer;
     let is_found = !data.sessions.is_empty();
-    let consent = Consent::get(flags.yes, &data, "Forget them?", context)?;
+    let consent = Consent::get(is_agreed, &data, "Forget them?", context)?;
     if consent.is_given() && is_found {
         remove_sessions(&mut data, &HashMap::new(), context)?;
     }

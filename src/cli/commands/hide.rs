@@ -18,10 +18,13 @@ use store::is_store;
 use tools::error::store_error;
 use tools::forget::{ForgetData, ForgetEntry, ForgetSelection, select_forgotten};
 
+/// Maximum number of projects that the user is asked about.
+const MAX_OFFERED_PROJECTS: usize = 9;
+
 #[derive(Debug, clap::Args)]
 pub(in crate::cli) struct HideFlags {
-    /// Projects to hide: names of folders, or patterns of their paths
-    #[arg(value_name = "PROJECT", required = true)]
+    /// Projects to hide: names of folders, or patterns of their paths [default: choose among the largest]
+    #[arg(value_name = "PROJECT")]
     project: Vec<String>,
     /// Also remove sessions that hold copies or originals of the selected sessions' events
     #[arg(long)]
@@ -37,12 +40,19 @@ pub(in crate::cli) struct HideFlags {
 /// Adds the projects to `exclude` in the settings file, and then forgets their sessions: logs that are
 /// read in between are left out already.
 pub(in crate::cli) fn run(flags: &HideFlags, context: &CommandContext<'_>) -> CommandResult {
+    let has_store = is_store(context.store.dir());
+    let projects = match &flags.project[..] {
+        [] => choose_project(flags.undo, has_store, context)?,
+        given => given.to_vec(),
+    };
+    if projects.is_empty() {
+        return Ok(CommandOutcome::NothingFound);
+    }
     if flags.undo {
-        return undo(&flags.project, context);
+        return undo(&projects, context);
     }
     let printer = context.printer;
-    let has_store = is_store(context.store.dir());
-    let patterns = patterns_of(&flags.project, has_store, context)?;
+    let patterns = patterns_of(&projects, has_store, context)?;
     let mut data = ForgetData::default();
     let mut hidden_by = HashMap::new();
     if has_store {
@@ -81,7 +91,7 @@ pub(in crate::cli) fn run(flags: &HideFlags, context: &CommandContext<'_>) -> Co
         Consent::Given | Consent::Missing => {
             let known = known_projects(has_store, context)?;
             let mut note = "No session that was read is in such a folder.".to_owned();
-            if let Some(near) = nearest(&flags.project[0], known.iter().map(String::as_str)) {
+            if let Some(near) = nearest(&projects[0], known.iter().map(String::as_str)) {
                 note.push_str(&format!(" Did you mean '{near}'?"));
             }
             note.push_str(" `sessions stats --by project` lists the projects.");
@@ -97,6 +107,61 @@ pub(in crate::cli) fn run(flags: &HideFlags, context: &CommandContext<'_>) -> Co
         ))?;
     }
     Ok(CommandOutcome::from_found(consent.is_given() || is_found))
+}
+
+/// Asks for one of the projects with the most sessions, or of the hidden ones if it is shown again. Returns
+/// none if the user chooses none.
+///
+/// # Errors
+/// Fails if the user cannot be asked, or if there is no project.
+fn choose_project(
+    is_undo: bool,
+    has_store: bool,
+    context: &CommandContext<'_>,
+) -> Result<Vec<String>, CommandFailure> {
+    let mut options = Vec::new();
+    let mut described = Vec::new();
+    if is_undo {
+        options = UserSettings::read()?.ingest.exclude;
+        described.clone_from(&options);
+    } else {
+        for (sessions, project) in largest_projects(has_store, context)? {
+            described.push(format!("{project}, {}", count_of(sessions, "session")));
+            options.push(project);
+        }
+    }
+    if is_undo && options.is_empty() {
+        let message =
+            format!("Nothing is hidden: `exclude` in {} is empty", UserSettings::path().display());
+        return Err(ToolError::new(ErrorCode::InvalidArgument, message).into());
+    }
+    if context.printer.is_json || !context.printer.is_interactive() || options.is_empty() {
+        let message = "'sessions hide' needs a PROJECT: the name of a folder, or a pattern of its path. `sessions stats --by project` lists the projects";
+        let error = ToolError::new(ErrorCode::InvalidArgument, message);
+        return Err(error.with_detail("field", "project").into());
+    }
+    let question = if is_undo { "Hidden projects:" } else { "Projects with the most sessions:" };
+    let chosen = context.printer.choose(question, &described)?;
+    Ok(chosen.and_then(|at| options.get(at).cloned()).into_iter().collect())
+}
+
+/// Returns the projects with the most sessions and the number of these, the largest first.
+fn largest_projects(
+    has_store: bool,
+    context: &CommandContext<'_>,
+) -> Result<Vec<(usize, String)>, CommandFailure> {
+    let mut counts: HashMap<String, usize> = HashMap::new();
+    if has_store {
+        let snapshot = context.store.take_lazy_snapshot().map_err(store_error)?;
+        for project in snapshot.sessions().iter().filter_map(|row| row.origin.project.as_ref()) {
+            *counts.entry(project.clone()).or_default() += 1;
+        }
+    }
+    let mut projects: Vec<(usize, String)> =
+        counts.into_iter().map(|(project, sessions)| (sessions, project)).collect();
+    projects.sort_by(|a, b| b.0.cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
+    projects.truncate(MAX_OFFERED_PROJECTS);
+    Ok(projects)
 }
 
 /// Removes the projects from `exclude` in the settings file, and lets the logs of their sessions be read
