@@ -146,8 +146,10 @@ fn create_arg(argument: &str, property: &Value) -> Arg {
         return arg;
     }
     let values = values.into_iter().map(|value| {
+        let shown = shown_value(value);
         let synonym = SYNONYMS.iter().find(|(known, _)| *known == value);
-        PossibleValue::new(value.to_owned()).aliases(synonym.map(|(_, synonym)| *synonym))
+        let words = synonym.map(|(known, synonym)| [*known, *synonym]).into_iter().flatten();
+        PossibleValue::new(shown.to_owned()).aliases(words.filter(|word| *word != shown))
     });
     let arg = arg.value_parser(PossibleValuesParser::new(values)).hide_possible_values(true);
     if is_list { arg.value_delimiter(',') } else { arg }
@@ -184,6 +186,7 @@ fn describe(command: &str, argument: &str, property: &Value) -> String {
     let values = valid_values(property);
     // The names of the agents would fill the screen.
     if !values.is_empty() && argument != "provider" {
+        let values: Vec<&str> = values.into_iter().map(shown_value).collect();
         text.push_str(&format!(" ({})", values.join(", ")));
     }
     let mut limits = Vec::new();
@@ -199,6 +202,11 @@ fn describe(command: &str, argument: &str, property: &Value) -> String {
         text.push_str(&format!(" [{}]", limits.join(", ")));
     }
     text
+}
+
+/// Returns a value as the help and messages name it. Screens call a provider an agent.
+fn shown_value(value: &str) -> &str {
+    if value == "provider" { "agent" } else { value }
 }
 
 /// Returns the values of an argument, or of the items of a list, that has a fixed number of them.

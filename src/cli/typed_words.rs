@@ -10,6 +10,7 @@ use super::blank_values::find_option;
 
 /// Words for a command, with what is run for them.
 const SYNONYMS: &[(&str, &[&str])] = &[
+    ("agents", &["stats", "--by", "agent"]),
     ("cat", &["show"]),
     ("continue", &["resume"]),
     ("cost", &["usage"]),
@@ -18,23 +19,36 @@ const SYNONYMS: &[(&str, &[&str])] = &[
     ("delete", &["forget"]),
     ("exclude", &["hide"]),
     ("follow", &["tail"]),
+    ("get", &["show"]),
     ("grep", &["search"]),
     ("history", &["list"]),
     ("ignore", &["hide"]),
     ("import", &["ingest"]),
+    ("info", &["show"]),
+    ("last", &["show", "last"]),
     ("limits", &["usage", "--limits"]),
+    ("log", &["list"]),
+    ("logs", &["list"]),
     ("ls", &["list"]),
+    ("models", &["stats", "--by", "model"]),
+    ("projects", &["stats", "--by", "project"]),
+    ("purge", &["forget"]),
     ("quota", &["usage", "--limits"]),
     ("quotas", &["usage", "--limits"]),
     ("read", &["show"]),
     ("remove", &["forget"]),
     ("rm", &["forget"]),
+    ("serve", &["web"]),
     ("settings", &["config"]),
+    ("spend", &["usage"]),
     ("sql", &["query"]),
+    ("today", &["usage", "today"]),
     ("tokens", &["usage"]),
     ("ui", &["web"]),
+    ("unhide", &["hide", "--undo"]),
     ("update", &["upgrade"]),
     ("view", &["show"]),
+    ("yesterday", &["usage", "yesterday"]),
 ];
 
 /// Words for what a command does only with flags, with what to do.
@@ -50,6 +64,8 @@ const LEADS: &[(&str, &str)] = &[
         "sync",
         "`sessions push DEST` publishes sessions, `sessions pull SOURCE` imports those of others",
     ),
+    ("undo", UNDOING),
+    ("unforget", UNDOING),
     ("version", "`sessions --version` shows the version"),
     (
         "watch",
@@ -57,7 +73,13 @@ const LEADS: &[(&str, &str)] = &[
     ),
 ];
 
+const UNDOING: &str =
+    "`sessions forget --undo ID` brings a session back, `sessions hide --undo PROJECT` a project";
+
 const CLEANING: &str = "`sessions forget` removes sessions, `sessions compact` frees space";
+
+/// Minimum number of characters of a word that is taken for a session id.
+const MIN_ID_CHARS: usize = 6;
 
 /// Returns the arguments with the command that a synonym means, and with `COMMAND --help` for
 /// `help COMMAND`.
@@ -116,11 +138,20 @@ pub(super) fn describe_unknown_command(
         format!("Did you mean `sessions {command}`?")
     });
     let word = base::shell_word::shell_word(word);
+    let read = is_like_an_id(&word).then(|| format!("`sessions show {word}` shows a session"));
     let search = || format!("`sessions search {word}` searches for it");
-    let hint = lead.or(meant).unwrap_or_else(search);
+    let hint = lead.or(read).or(meant).unwrap_or_else(search);
     format!(
         "error: {word} is not a command\n\nhint: {hint}\n      `sessions help --all` lists all commands\n"
     )
+}
+
+/// Returns whether a word may be the beginning of a session id: of hexadecimal digits and hyphens, with a
+/// number among them.
+fn is_like_an_id(word: &str) -> bool {
+    word.len() >= MIN_ID_CHARS
+        && word.contains(|c: char| c.is_ascii_digit())
+        && word.chars().all(|c| c.is_ascii_hexdigit() || c == '-')
 }
 
 #[cfg(test)]
@@ -171,6 +202,8 @@ mod tests {
             ("hid", "`sessions hide`"),
             ("login", "There is no account"),
             ("prune", "`sessions forget`"),
+            ("undo", "`sessions forget --undo ID`"),
+            ("8d58fde0", "`sessions show 8d58fde0`"),
             ("frobnicate", "`sessions search frobnicate`"),
         ] {
             let arguments = ["sessions", word].map(OsString::from);

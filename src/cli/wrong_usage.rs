@@ -34,7 +34,7 @@ pub(super) fn describe_wrong_usage(
     let (message, hint) = match error.kind() {
         ErrorKind::UnknownArgument => {
             let word = text_of(error, ContextKind::InvalidArg);
-            describe_unknown_argument(program, command?, &name, &words, word)?
+            describe_unknown_argument(program, command, &name, &words, word)?
         }
         ErrorKind::MissingRequiredArgument => describe_missing(command?, &name, error)?,
         ErrorKind::InvalidValue => describe_invalid_value(&name, error, &words)?,
@@ -61,18 +61,23 @@ pub(super) fn unknown_flag_of_search(flag: &str) -> clap::Error {
 /// hyphen, so `search --lmit foo` reads `--lmit` as the query, and clap blames `foo`.
 fn describe_unknown_argument(
     program: &Command,
-    command: &Command,
+    command: Option<&Command>,
     name: &str,
     words: &[&str],
     unknown: Option<&str>,
 ) -> Option<(String, String)> {
+    let command = command.unwrap_or(program);
     let of_command = command.get_arguments().chain(program.get_arguments());
     let mut known: Vec<&str> = Vec::new();
     for flag in of_command {
         known.extend(flag.get_long());
         known.extend(flag.get_all_aliases().unwrap_or_default());
     }
-    let hint = format!("`sessions {name} --help` lists the flags");
+    let (line, help) = match name {
+        "" => ("sessions".to_owned(), "sessions help --all".to_owned()),
+        name => (format!("sessions {name}"), format!("sessions {name} --help")),
+    };
+    let hint = format!("`{help}` lists the flags");
     for word in words.iter().take_while(|word| **word != "--") {
         let Some(flag) = word.strip_prefix("--") else { continue };
         let flag = flag.split('=').next().unwrap_or(flag);
@@ -85,10 +90,16 @@ fn describe_unknown_argument(
     }
     let unknown = unknown?;
     if unknown.starts_with('-') {
-        return Some((format!("`sessions {name}` has no flag {unknown}"), hint));
+        return Some((format!("`{line}` has no flag {unknown}"), hint));
     }
-    let hint = format!("`sessions {name} --help` says what it takes");
-    Some((format!("`sessions {name}` does not take {} here", shell_word(unknown)), hint))
+    let unknown = shell_word(unknown);
+    let has_project = command.get_arguments().any(|known| known.get_long() == Some("project"));
+    let hint = if has_project {
+        format!("`{line} --project {unknown}` selects a project; `{help}` lists the flags")
+    } else {
+        format!("`{help}` says what it takes")
+    };
+    Some((format!("`{line}` does not take {unknown} here"), hint))
 }
 
 /// Names what has to be given, with its description.
@@ -135,7 +146,7 @@ fn describe_invalid_value(
 ) -> Option<(String, String)> {
     let argument = text_of(error, ContextKind::InvalidArg)?;
     let value = text_of(error, ContextKind::InvalidValue)?;
-    let mut flag = argument.split(' ').next().unwrap_or(argument);
+    let mut flag = name_of(argument);
     let command = if command.is_empty() { "help" } else { command };
     if flag == "--agent" && words.iter().any(|word| word.starts_with("--provider")) {
         flag = "--provider";
@@ -171,10 +182,16 @@ fn describe_invalid_value(
 /// Names the value, and why its parser refused it.
 fn describe_refused_value(name: &str, error: &clap::Error) -> Option<(String, String)> {
     let argument = text_of(error, ContextKind::InvalidArg)?;
-    let flag = argument.split(' ').next().unwrap_or(argument);
+    let flag = name_of(argument);
     let value = text_of(error, ContextKind::InvalidValue)?;
     let cause = std::error::Error::source(error)?;
-    let message = if cause.is::<ParseIntError>() {
+    let range = cause.to_string();
+    let range = range.split_once(" is not in ").and_then(|(_, range)| range.split_once("..="));
+    let message = if let Some((least, most)) = range
+        && most.parse() != Ok(u32::MAX)
+    {
+        format!("{flag}: {} is not a number from {least} to {most}", shell_word(value))
+    } else if range.is_some() || cause.is::<ParseIntError>() {
         format!("{flag}: {} is not a whole number of 0 or more", shell_word(value))
     } else if cause.to_string().contains(value) {
         format!("{flag}: {cause}")
@@ -194,6 +211,12 @@ fn describe_conflict(name: &str, error: &clap::Error) -> Option<(String, String)
         format!("{argument} cannot be given together with {prior}")
     };
     Some((message, format!("`sessions {name} --help` describes the flags")))
+}
+
+/// Returns an argument as messages name it: `--sort` of `--sort <SORT>`, `FORMAT` of `[FORMAT]`.
+fn name_of(argument: &str) -> &str {
+    let name = argument.split(' ').next().unwrap_or(argument);
+    name.trim_matches(['[', ']', '<', '>', '.'])
 }
 
 fn text_of(error: &clap::Error, kind: ContextKind) -> Option<&str> {
@@ -225,7 +248,11 @@ mod tests {
             ),
             ("list --frobnicate", "`sessions list` has no flag --frobnicate", "list --help"),
             ("config set", "`sessions config` does not take set here", "config --help"),
-            ("hide", "`sessions hide` needs <PROJECT>... (Projects", "`sessions hide acme`"),
+            ("list cli", "`sessions list` does not take cli here", "`sessions list --project cli`"),
+            ("--frobnicate", "`sessions` has no flag --frobnicate", "`sessions help --all`"),
+            ("export foo", "error: FORMAT: 'foo' is not valid", "export --help"),
+            ("init foo", "error: SHELL: foo is not valid", "SHELL takes bash"),
+            ("label", "`sessions label` needs --add <LABEL> (Label", "`sessions label last --add"),
             (
                 "list --sort tokns",
                 "--sort: tokns is not valid; did you mean tokens?",
@@ -239,8 +266,8 @@ mod tests {
             ("list --agent", "--agent needs a value: `--agent <AGENT>`", "list --help"),
             ("list --sort", "--sort needs a value: `--sort <SORT>`", "list --help"),
             ("list --limit five", "--limit: five is not a whole number", "list --help"),
-            ("list --limit -5", "--limit: -5 is not", "list --help"),
-            ("usage --limit 0", "--limit: 0 is not in 1..=500", "usage --help"),
+            ("list --limit -5", "--limit: -5 is not a whole number of 0 or more", "list --help"),
+            ("usage --limit 0", "--limit: 0 is not a number from 1 to 500", "usage --help"),
             ("usage week --by day", "cannot be given together with --by", "usage --help"),
             ("list --limit 3 --limit 4", "--limit <N> is given twice", "list --help"),
             ("serach x", "serach is not a command", "`sessions search`"),

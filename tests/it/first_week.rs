@@ -285,6 +285,11 @@ fn words_that_people_type_work_or_lead() {
         (&["cost"], &["usage"]),
         (&["quota", "--json"], &["usage", "--limits", "--json"]),
         (&["view", "lighthouse"], &["show", "lighthouse"]),
+        (&["last"], &["show", "last"]),
+        (&["logs"], &["list"]),
+        (&["today"], &["usage", "today"]),
+        (&["projects"], &["stats", "--by", "project"]),
+        (&["purge", "lighthouse"], &["forget", "lighthouse"]),
         (&["continue", "lighthouse", "--print"], &["resume", "lighthouse", "--print"]),
         (&["usage", "--by", "day"], &["usage", "day"]),
         (&["usage", "--by", "month"], &["usage", "month"]),
@@ -314,6 +319,12 @@ fn words_that_people_type_work_or_lead() {
         (&["list", "--provider", "watson"], "--provider: watson is not an agent; name one such as"),
         (&["usage", "--by", "model"], "`sessions stats --by model`"),
         (&["list", "--sinc", "3d"], "did you mean --since?"),
+        (&["list", "pier"], "`sessions list --project pier` selects a project"),
+        (&["--sinc"], "`sessions` has no flag --sinc"),
+        (&["stats", "--by", "agnt"], "did you mean agent?"),
+        (&["unforget"], "`sessions forget --undo ID` brings a session back"),
+        (&["hide"], "'sessions hide' needs a PROJECT"),
+        (&["hide", "--undo"], "Nothing is hidden"),
     ] {
         env.run(typed).fails(2).says(hint).lacks("event'");
     }

@@ -55,6 +55,12 @@ impl Interface {
         self.format_call(name, &[])
     }
 
+    /// Returns a tool by its name, for a sentence. A command is quoted.
+    fn quoted_name(self, name: &str) -> String {
+        let name = self.tool_name(name);
+        if self.is_terminal() { format!("`{name}`") } else { name }
+    }
+
     /// Returns the names of arguments as the caller gives them: `provider, session_id`, or `--provider,
     /// --session-id` at a terminal. A description of several words stays as it is.
     pub fn argument_names(self, names: &[&str]) -> String {
@@ -91,14 +97,14 @@ impl Interface {
             LookupError::TooShort { least } => {
                 let message = format!(
                     "'{id}' is too short. Give at least {least} characters of a session id; {} shows them",
-                    self.tool_name("list_sessions")
+                    self.quoted_name("list_sessions")
                 );
                 ToolError::new(ErrorCode::InvalidSessionId, message).with_detail("session_id", id)
             }
             LookupError::NotFound { meant } => {
                 let message = format!(
                     "No session starts with '{id}'. {} shows the ids",
-                    self.tool_name("list_sessions")
+                    self.quoted_name("list_sessions")
                 );
                 ToolError::new(ErrorCode::SessionNotFound, message)
                     .with_detail("session_id", id)
@@ -118,7 +124,7 @@ impl Interface {
     pub fn query_error(self, error: &QueryError) -> ToolError {
         let mut message = format!("query: {error}");
         if error.kind == QueryErrorKind::NothingToFind {
-            let lists = self.tool_name("list_sessions");
+            let lists = self.quoted_name("list_sessions");
             message.push_str(&format!("; {lists} lists sessions without a query"));
         }
         let mut answer = ToolError::new(ErrorCode::InvalidQuery, message);
@@ -289,7 +295,7 @@ mod tests {
         let error = Interface::Commands.lookup_error("list_sessions", missing);
         assert_eq!(
             error.message,
-            "No session starts with 'list_sessions'. sessions list shows the ids"
+            "No session starts with 'list_sessions'. `sessions list` shows the ids"
         );
     }
 }
