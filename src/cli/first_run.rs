@@ -13,7 +13,7 @@ use super::exit::CommandFailure;
 use crate::config::environment;
 use crate::output::{
     Printer, encrypted_logs_text, first_ingest_line, found_logs_line, found_logs_text,
-    searched_folders,
+    path_below_home, searched_folders,
 };
 use store::{KeepLogs, Store, is_store};
 use tools::doctor::DoctorData;
@@ -65,7 +65,7 @@ fn offer_first_ingest(store: &Path, printer: &Printer) -> Result<FirstRunOffer, 
     printer.print_data(&text)?;
     let question = format!(
         "Read them into {}? Secrets are masked, and nothing leaves this machine.",
-        store.display()
+        path_below_home(store, &environment::home_dir())
     );
     if printer.confirm(&question)? {
         return Ok(FirstRunOffer::Accepted);
@@ -89,7 +89,7 @@ pub(super) fn ingest_on_first_use(
     }
     let found = find_logs(store)?;
     let line = found_logs_line(&found).ok_or_else(|| no_logs(&found))?;
-    let folder = store.dir().display();
+    let folder = path_below_home(store.dir(), &environment::home_dir());
     printer.print_note(&format!("first use: reading {line} into {folder}, secrets masked"))?;
     read_first_logs(store, printer)
 }

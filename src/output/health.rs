@@ -295,13 +295,18 @@ pub fn searched_folders(found: &DoctorData, home: &Path) -> String {
     let mut with_decoder: Vec<_> = with_decoder.collect();
     with_decoder.sort_by_key(|health| health.provider);
     let mut places = with_decoder.iter().filter_map(|health| health.places.first());
-    let shown = |place: &LogFolder| match place.path.strip_prefix(home) {
-        Ok(below) => Path::new("~").join(below).display().to_string(),
-        Err(_) => place.path.display().to_string(),
-    };
+    let shown = |place: &LogFolder| path_below_home(&place.path, home);
     let named: Vec<String> = places.by_ref().take(NAMED_AGENTS).map(shown).collect();
     let more = places.count();
     format!("{} and {more} more folders (`sessions doctor` lists them)", named.join(", "))
+}
+
+/// Formats a path. One in `home` begins with `~`.
+pub fn path_below_home(path: &Path, home: &Path) -> String {
+    match path.strip_prefix(home) {
+        Ok(below) => Path::new("~").join(below).display().to_string(),
+        Err(_) => path.display().to_string(),
+    }
 }
 
 /// Returns the agents whose logs were found, on one line. `None` if there are no logs.

@@ -48,7 +48,8 @@ pub use self::doctor::encrypted_logs_text;
 pub use self::files::{ImageWritten, ReportWritten};
 pub(crate) use self::forget::describe_removal;
 pub use self::health::{
-    describe_ingest_failures, first_ingest_line, found_logs_line, found_logs_text, searched_folders,
+    describe_ingest_failures, first_ingest_line, found_logs_line, found_logs_text, path_below_home,
+    searched_folders,
 };
 pub(crate) use self::help::paint_help;
 pub(crate) use self::highlight::Highlighter;

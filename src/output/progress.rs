@@ -15,7 +15,7 @@ impl IngestBar {
         if !quiet && std::io::stderr().is_terminal() {
             bar.set_draw_target(ProgressDrawTarget::stderr_with_hz(20));
         }
-        let template = "{bar:30} {bytes}/{total_bytes} {bytes_per_sec} {eta}";
+        let template = "{bar:30} {decimal_bytes} of {decimal_total_bytes}, {decimal_bytes_per_sec}, {eta} left";
         if let Ok(style) = ProgressStyle::with_template(template) {
             bar.set_style(style);
         }
