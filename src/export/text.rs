@@ -33,7 +33,8 @@ pub(super) fn quote_markdown(markdown: &str) -> String {
 /// Formats a text as a quotation of Markdown.
 fn format_quotation(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + text.len() / 16);
-    for line in text.lines() {
+    // Some answers begin with empty lines, which would be an empty quotation.
+    for line in text.trim_end().lines().skip_while(|line| line.trim().is_empty()) {
         let _ = writeln!(out, "{}", format!("> {line}").trim_end());
     }
     out
@@ -142,6 +143,11 @@ fn longest_run(text: &str) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn empty_lines_around_an_answer_are_left_out() {
+        assert_eq!(quote_markdown("\n\n    code\n\nlast\n\n"), ">     code\n>\n> last\n");
+    }
 
     /// Texts that try to become more than text.
     const HOSTILE: &[&str] = &[

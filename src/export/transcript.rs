@@ -8,7 +8,7 @@ use schemas::EventType;
 use schemas::tool::event::Event;
 use schemas::tool::list::Session;
 
-use base::numbers::{format_dollars, format_duration};
+use base::numbers::{format_count, format_dollars, format_duration};
 use base::shell_word::shell_word;
 
 /// A prompt with everything up to the next prompt.
@@ -221,7 +221,8 @@ pub(crate) fn session_facts(session: &Session) -> Vec<(&'static str, String)> {
     if let Some(tokens) = &session.tokens {
         let cost = tokens.cost_usd.map(|cost| format!(", {}", format_dollars(cost)));
         let cost = cost.unwrap_or_default();
-        facts.push(("Tokens", format!("{}{cost}", tokens.counted_once.total())));
+        let total = format_count(tokens.counted_once.total().unsigned_abs());
+        facts.push(("Tokens", format!("{total}{cost}")));
     }
     facts
 }

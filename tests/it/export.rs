@@ -161,6 +161,7 @@ fn transcripts_tell_the_story_with_coordinates() {
     }
     // Without --ids a reader sees the id of the session alone, and times of the own clock.
     let export = |zone: &str| env.run(["export", "md", MAIN, "--timezone", zone]).ok();
+    export("utc").lacks(">\n>\n>");
     let (utc, tokyo) = (export("utc"), export("Asia/Tokyo"));
     assert!(!utc.contains(&format!("`{MAIN}:")) && utc.contains(MAIN), "{utc}");
     assert!(tokyo.contains(" Asia/Tokyo |") && tokyo != utc, "{tokyo}");
