@@ -182,6 +182,8 @@ def check_live(checks, browser, server, link, state, log):
         wait_until(page, f"document.querySelector({json.dumps(doing)})")
         told = page.inner_text(doing)
         checks.expect(told.startswith(state), f"the session {session} says {told!r}")
+    said = page.inner_text(".agent-card:has(a[href*='/session/answered']) .said")
+    checks.expect(said == "done with all of it", f"the card says {said!r}")
     title = page.inner_text("h1")
     checks.expect(title == "4 active in the last 15 minutes", f"the live view says {title!r}")
     wide = page.evaluate("[...document.querySelectorAll('.agent-card .doing')].filter((one) => one.scrollWidth > one.clientWidth).length")
@@ -197,7 +199,7 @@ def write_live_logs(folder):
 
     call = {"tool_name": "mcp__browser_automation__take_a_screenshot_of_the_whole_page", "tool_call_id": "c", "input": {"command": "all of it"}}
     result = event(6, "tool_result", tool_call_id="c", text="done")
-    write_log(folder / "answered.jsonl", "answered", [event(8, "user", text="go"), event(7, "tool_call", **call), result, event(5, "message", text="done")])
+    write_log(folder / "answered.jsonl", "answered", [event(8, "user", text="go"), event(7, "tool_call", **call), result, event(5, "message", text="done with **all** of `it`")])
     write_log(folder / "calling.jsonl", "calling", [event(3, "user", text="go"), event(2, "tool_call", **call)])
     write_log(folder / "asked.jsonl", "asked", [event(1, "user", text="go")])
     write_log(folder / "stale.jsonl", "stale", [event(301, "user", text="go"), event(300, "tool_call", **call)])

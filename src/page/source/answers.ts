@@ -45,6 +45,7 @@ const tokens = (session: any): number => {
 };
 
 const ORDERS: Record<string, (session: any) => number> = {
+  cost: (session) => (session.with_subagents ?? session).tokens?.cost_usd ?? 0,
   tokens,
   errors: (session) => session.counts?.tool_errors ?? 0,
   duration: (session) => session.duration_ms ?? 0,

@@ -6,6 +6,7 @@ import { Chip, Failure } from "./parts";
 import { ago, cost, duration, plural, short } from "./format";
 import { useClock, useGeneration, useTool } from "./hooks";
 import { sessionLink } from "./links";
+import { plainText } from "./markdown";
 import { scopeOf } from "./scope";
 import type { Route } from "./route";
 
@@ -66,7 +67,7 @@ function AgentCard({ session, now, isActive }: { session: any; now: number; isAc
       </p>
       {waiting ? <p class="doing"><span class="state waiting">{waiting}</span></p>
         : last && <p class="doing"><span class={`state ${last.state} ${isActive ? "" : "past"}`}>{callState(last.state, isActive)}</span> <span class="tool">{last.tool_name}</span> <code class="deed">{last.call}</code></p>}
-      {summary?.last_message && <p class="said">{summary.last_message.text.slice(0, 240)}</p>}
+      {summary?.last_message && <p class="said">{plainText(summary.last_message.text).slice(0, 240)}</p>}
       <p class="facts dim">
         <span>{ms !== undefined && ms < 60_000 ? "seconds ago" : ago(session.ended_at, now)}</span>
         <span>{duration(session.duration_ms)}</span>

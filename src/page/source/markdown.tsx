@@ -112,6 +112,18 @@ function Block({ token }: { token: Token }): VNode | null {
 
 const blocks = (tokens: Token[]) => tokens.map((token, at) => <Block key={at} token={token} />);
 
+/** Returns the words of a line of Markdown, for a place where formatting would be in the way. */
+export function plainText(text: string): string {
+  try {
+    return words(Lexer.lexInline(text));
+  } catch {
+    return text;
+  }
+}
+
+const words = (tokens: Token[]): string =>
+  tokens.map((token) => ("tokens" in token && token.tokens ? words(token.tokens) : decode("text" in token ? token.text : token.raw))).join("");
+
 /** Shows a text as Markdown. */
 export function Markdown({ text }: { text: string }) {
   return useMemo(() => render(text), [text]);

@@ -163,7 +163,7 @@ function Group({ group, session, calls, pattern }: { group: Found; session: any;
   );
 }
 
-const SORTS = ["recent", "tokens", "errors", "duration"] as const;
+const SORTS = ["recent", "cost", "tokens", "errors", "duration"] as const;
 
 /** Sessions by day. */
 function SessionList({ params }: { params: URLSearchParams }) {
