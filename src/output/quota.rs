@@ -56,7 +56,7 @@ pub fn join_status(parts: &[String]) -> String {
     parts.join(" | ")
 }
 
-/// Returns a window in a few words: `codex 5h 24 % (2h10m)`, with the time until it begins again.
+/// Returns a window in a few words: `codex 5h 24 % (2h10m left)`, with the time until it begins again.
 pub fn quota_summary(window: &QuotaWindow, now: Timestamp) -> String {
     let name = match window.window_minutes {
         1_440 => "day".to_owned(),
@@ -66,7 +66,7 @@ pub fn quota_summary(window: &QuotaWindow, now: Timestamp) -> String {
     let summary = format!("{} {name} {:.0} %", window.provider, window.used_percent);
     let resets_at = window.resets_at.as_deref().and_then(Timestamp::parse);
     match resets_at.map(|time| (time.0 - now.0) / 60_000_000) {
-        Some(minutes) => format!("{summary} ({})", format_minutes(minutes)),
+        Some(minutes) => format!("{summary} ({} left)", format_minutes(minutes)),
         None => summary,
     }
 }

@@ -76,7 +76,7 @@ fn the_latest_quota_of_codex_is_kept() {
         "codex 7-day limit: has reset, last seen 2026-10-14T",
     ]);
     let line = statusline(&env, &[], "");
-    assert_eq!(line, "codex 5h 24 % (1h)\n");
+    assert_eq!(line, "codex 5h 24 % (1h left)\n");
 }
 
 /// The last counts are of a model with its own quota, of an older session, and of none at all.
@@ -102,7 +102,7 @@ fn the_quota_of_one_model_is_not_that_of_the_plan() {
         [(None, 5.0), (None, 77.0), (Some("GPT-5.3, Spark"), 4.0), (Some("codex_other"), 9.0)]
     );
     env.run(["usage", "--limits"]).shows("codex_other");
-    assert_eq!(statusline(&env, &[], ""), "codex 5h 5 % (1h) | codex week 77 % (1h)\n");
+    assert_eq!(statusline(&env, &[], ""), "codex 5h 5 % (1h left) | codex week 77 % (1h left)\n");
 }
 
 #[test]
@@ -121,7 +121,7 @@ fn the_status_line_takes_what_claude_code_passes() {
         "rate_limits": {"five_hour": {"used_percentage": 12.0, "resets_at": in_an_hour()}},
     });
     let line = statusline(&env, &[], &input.to_string());
-    assert_eq!(line, "Opus | $0.12 | context 41 % | claude 5h 12 % (1h)\n");
+    assert_eq!(line, "Opus | $0.12 | context 41 % | claude 5h 12 % (1h left)\n");
     let data: Value =
         serde_json::from_str(&statusline(&env, &["--json"], &input.to_string())).expect("JSON");
     data.has(json!({"version": 1, "session_cost_usd": 0.123}));
