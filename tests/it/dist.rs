@@ -335,6 +335,9 @@ fn the_installer_builds_in_a_clone_where_there_is_no_release() {
         command.stdin(Stdio::null()).output().expect("runs")
     };
     let clone_path = clone.to_string_lossy().into_owned();
+    let help = install(&alone, &elsewhere, &["--help"]);
+    String::from_utf8_lossy(&help.stdout).into_owned().shows("usage: install.sh [--prefix DIR]");
+    assert!(help.status.success() && !elsewhere.join("here").exists());
 
     // The tools are found first in `tools`: one that says what it was called with, or none.
     let write_tool = |name: &str, text: &str| {

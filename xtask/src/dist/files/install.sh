@@ -11,6 +11,7 @@ set -eu
 version="@VERSION@"
 from="@FROM@"
 prefix="${HOME:-}/.local"
+usage="usage: install.sh [--prefix DIR] [--from ADDRESS|CLONE]"
 
 fail() {
     printf 'error: %s\n' "$1" >&2
@@ -25,7 +26,11 @@ while [ $# -gt 0 ]; do
             if [ "$1" = --prefix ]; then prefix="$2"; else from="${2%/}"; fi
             shift 2
             ;;
-        *) fail "unknown argument '$1'" "usage: install.sh [--prefix DIR] [--from ADDRESS|CLONE]" ;;
+        -h | --help)
+            echo "$usage"
+            exit 0
+            ;;
+        *) fail "unknown argument '$1'" "$usage" ;;
     esac
 done
 [ "$prefix" != /.local ] || fail "HOME is not set" "give --prefix DIR"
