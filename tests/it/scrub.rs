@@ -95,7 +95,7 @@ fn only_the_secrets_of_a_log_change() {
     }
     let thought = json!([{ "type": "thinking", "thinking": "so", "signature": token() }]);
     lines.push(format!("{}\n\n", claude_record("leak", "/work", 4, "assistant", thought)));
-    lines.push("not JSON\n".to_owned());
+    lines.push(format!("not JSON: {}\n", token()));
     let text = lines.concat();
     let log = env.write("logs/leak.jsonl", &text);
     make_old(&log);
@@ -103,13 +103,13 @@ fn only_the_secrets_of_a_log_change() {
     env.ingest("logs");
 
     let preview = scrub(&env, &[], 1);
-    preview.has(json!({ "is_done": false, "replaced": { "github_token": 6 }, "left_out": [] }));
+    preview.has(json!({ "is_done": false, "replaced": { "github_token": 7 }, "left_out": [] }));
     assert_eq!(env.read(&log), text, "a preview changes nothing");
     assert!(!env.path("store/log-backup").exists());
 
     let done = scrub(&env, &["--yes"], 0);
     done.has(json!({
-        "is_done": true, "replaced": { "github_token": 6 }, "remaining": {}, "left_out": [],
+        "is_done": true, "replaced": { "github_token": 7 }, "remaining": {}, "left_out": [],
         "backup": { "logs": 1, "bytes": text.len() },
     }));
     let wanted = text.replace(&token(), MASK);
@@ -118,8 +118,7 @@ fn only_the_secrets_of_a_log_change() {
     assert_eq!(env.read(&log), wanted, "the signature goes back to the service");
     let metadata = fs::metadata(&log).expect("is there");
     assert_eq!(metadata.modified().expect("a time"), modified);
-    env.ingest("logs");
-    env.run(["secrets"]).ok().shows("as they were before --scrub");
+    env.run(["secrets"]).ok().shows("as they were before --scrub or `resume`");
     assert_eq!(scrub(&env, &["--yes"], 0)["logs"], json!([]), "nothing is left to do");
 }
 

@@ -13,8 +13,6 @@ use crate::discover::raw_log::find_candidate;
 use crate::provider::format::LogReader;
 use crate::provider::shared::database::connection::query_database;
 use crate::provider::{format_of, has_lines};
-use crate::redact::json_strings::is_json_sequence;
-use crate::redact::raw_log::find_text_places;
 use crate::redact::{Redactor, SecretRange};
 use crate::rows::{find_session, read_legible_rows};
 use crate::source::container::{Content, MAX_DOCUMENT_BYTES, oversized_message};
@@ -125,12 +123,8 @@ fn find_side_places(
     rewind(file)?.read_to_end(&mut bytes)?;
     // The output of a tool may be text that only looks like JSON, or no text at all.
     let places = match str::from_utf8(&bytes) {
-        Ok(text) if is_json_sequence(&bytes) => scrubber.find_places(text, &[]),
-        Ok(_) | Err(_) => {
-            let mut places = find_text_places(scrubber.redactor, &bytes);
-            places.retain(|place| scrubber.kind.is_none_or(|kind| kind == place.kind));
-            places
-        }
+        Ok(text) => scrubber.find_places(text, &[]),
+        Err(_) => scrubber.find_text_places(&bytes),
     };
     Ok(places.into_iter().map(|place| (0, place)).collect())
 }

@@ -4,7 +4,7 @@
 use crate::redact::json_strings::{
     JsonString, decode_string, for_each_string, is_bracketed, is_json, is_json_sequence, raw_offset,
 };
-use crate::redact::raw_log::find_named_places;
+use crate::redact::raw_log::{find_named_places, find_text_places};
 use crate::redact::{KnownSecrets, Redactor, SecretRange, find_all_places, replace_places};
 
 /// Maximum depth of JSON text in strings of JSON text that is searched.
@@ -42,16 +42,24 @@ pub(super) struct RecordScrubber<'r> {
 
 impl RecordScrubber<'_> {
     /// Returns the places of secrets in the string values of a line or a document, in order. `known` has
-    /// kind and text of the secrets in the events of this text. Returns none if the text is not JSON.
+    /// kind and text of the secrets in the events of this text. A text that is not JSON, such as a damaged
+    /// line, is searched as a whole.
     pub(super) fn find_places(&self, json: &str, known: &[(String, String)]) -> Vec<SecretRange> {
         if !is_json_sequence(json.as_bytes()) {
-            return Vec::new();
+            return self.find_text_places(json.as_bytes());
         }
         let known = (!known.is_empty()).then(|| KnownSecrets::new(known, self.is_thorough));
         let places = self.find_places_in(json.as_bytes(), known.as_ref(), 0);
         // The text must stay JSON whatever was found in it.
         let is_still_json = || is_json_sequence(&replace_places(json.as_bytes(), &places));
         if places.is_empty() || is_still_json() { places } else { Vec::new() }
+    }
+
+    /// Returns the places of secrets in bytes that are not JSON, in order.
+    pub(super) fn find_text_places(&self, bytes: &[u8]) -> Vec<SecretRange> {
+        let mut places = find_text_places(self.redactor, bytes);
+        places.retain(|place| self.kind.is_none_or(|kind| kind == place.kind));
+        places
     }
 
     fn find_places_in(
@@ -141,9 +149,9 @@ mod tests {
     }
 
     #[test]
-    fn text_that_is_not_json_stays() {
+    fn text_that_is_not_json_is_searched_as_a_whole() {
         for text in ["Kittiwake", "{\"a\":\"Kittiwake\"", "{\"a\":\"Kittiwake\"} x", ""] {
-            assert_eq!(scrub(text, &[], true), text);
+            assert_eq!(scrub(text, &[], true), text.replace("Kittiwake", "[REDACTED:boat]"));
         }
     }
 

@@ -75,8 +75,9 @@ sessions secrets --forget-backup --yes    # removes the backup, in which the sec
   what an ingest still finds there *remains*, is counted by kind, and stays listed by `sessions secrets`.
 - **Left out** are logs that a process has open (Linux), that changed within the last minute, or that change
   while they are read; links, hard links, read-only files and those of other users; compressed logs; sessions
-  of several files, and of databases whose rows are not archived ([archive.md](archive.md)); lines that are not JSON; and
-  a log that would be another session, or would be read otherwise, without the secret.
+  of several files, and of databases whose rows are not archived ([archive.md](archive.md)); lines that are not
+  UTF-8; and a log that would be another session, or would be read otherwise, without the secret. In a line
+  that is not JSON, the secrets of its whole text are replaced.
 - **Backup.** Each log is first copied to `log-backup` in the folder of the store (folders 0700, files 0600), with
   its secrets. The copies stay until `--forget-backup`; `sessions secrets` says that they are there. The new log is
   written next to the old one, synced and renamed: a kill leaves one or the other. `--restore-backup` puts back
