@@ -218,6 +218,8 @@ pub(super) struct CommandNeeds {
     pub(super) sessions: bool,
     /// True for the commands that read logs which grew first.
     pub(super) refresh: bool,
+    /// True for those of them that wait until all of these logs are read.
+    pub(super) all_logs: bool,
     /// True for the commands that can answer over a lake.
     pub(super) engine: bool,
     /// True for the commands that name a lake themselves. They run without the engine, which the
@@ -233,6 +235,7 @@ pub(super) struct CommandNeeds {
 const SHOWS_SESSIONS: CommandNeeds = CommandNeeds {
     sessions: true,
     refresh: true,
+    all_logs: false,
     engine: false,
     lake: false,
     dates: true,
@@ -249,7 +252,9 @@ impl Command {
             | Self::Usage(_)
             | Self::Event(_)
             | Self::Show(_) => CommandNeeds { engine: true, ..SHOWS_SESSIONS },
-            Self::Find(_) | Self::Analyze(_) | Self::Blame(_) | Self::Secrets(_) => SHOWS_SESSIONS,
+            Self::Find(_) | Self::Analyze(_) | Self::Blame(_) => SHOWS_SESSIONS,
+            // Its exit code says that there are no secrets.
+            Self::Secrets(_) => CommandNeeds { all_logs: true, ..SHOWS_SESSIONS },
             Self::Restore(flags) if flags.is_of_file() => SHOWS_SESSIONS,
             Self::Restore(_) => CommandNeeds { text: TextUse::Shows, ..nothing },
             Self::Report(_) | Self::Export(_) | Self::Resume(_) => {

@@ -13,6 +13,9 @@ use crate::output::Printer;
 use store::Store;
 use tools::{Refresh, UnreadReason};
 
+/// Maximum time that a command waits which must know all logs.
+const MAX_REFRESH: Duration = Duration::from_secs(600);
+
 /// What keeps the store up to date while a command runs.
 pub(super) struct StoreRefresh {
     refresh: Arc<dyn Refresh>,
@@ -20,11 +23,11 @@ pub(super) struct StoreRefresh {
 }
 
 impl StoreRefresh {
-    /// Reads new log data for a moment. The rest continues while the command runs. A store that
-    /// others can write to, or that cannot be read, stays as it is: the answer says so.
-    pub(super) fn start(store: &Arc<Store>) -> Self {
+    /// Reads new log data for a moment, or all of it. The rest continues while the command runs. A store
+    /// that others can write to, or that cannot be read, stays as it is: the answer says so.
+    pub(super) fn start(store: &Arc<Store>, reads_all: bool) -> Self {
         let refresh = app::create_refresh(Arc::clone(store));
-        refresh.refresh(Duration::from_millis(REFRESH_MS));
+        refresh.refresh(if reads_all { MAX_REFRESH } else { Duration::from_millis(REFRESH_MS) });
         Self { refresh, store: Arc::clone(store) }
     }
 

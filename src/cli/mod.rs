@@ -219,7 +219,7 @@ fn run_command(command: Command, args: Args, printer: &Printer) -> CommandResult
     }
     let may_refresh =
         needs.refresh && !args.no_refresh && engine.is_none() && is_store(store.dir());
-    let refresh = may_refresh.then(|| StoreRefresh::start(&store));
+    let refresh = may_refresh.then(|| StoreRefresh::start(&store, needs.all_logs));
     let context = CommandContext {
         store,
         // JSON output is the answer of the tool, word for word.
