@@ -130,7 +130,7 @@ fn summarize(data: &ScrubData) -> String {
     if let Some(backup) = &data.backup {
         let _ = writeln!(
             out,
-            "The logs as they were: {}. `sessions secrets --forget-backup --yes` removes them, --restore-backup puts them back.",
+            "The logs as they were: {}. `sessions secrets --forget-backup --yes` removes them, --restore-backup puts back what --scrub replaced.",
             describe_backup(backup)
         );
     }

@@ -91,7 +91,7 @@ fn summarize(data: &SecretsData) -> String {
     if let Some(backup) = &data.backup {
         let _ = writeln!(
             out,
-            "Logs as they were before --scrub: {}. `sessions secrets --forget-backup --yes` removes them.",
+            "Logs as they were before --scrub or `resume` changed them: {}. `sessions secrets --forget-backup --yes` removes them.",
             describe_backup(backup)
         );
     }

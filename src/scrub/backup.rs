@@ -1,4 +1,5 @@
-//! Keeps the logs as they were before their secrets were replaced, until the user removes them.
+//! Keeps the logs as they were before their secrets were replaced, or before `resume` made them longer, until
+//! the user removes them.
 //!
 //! ```text
 //! log-backup/20261129-223015-4711/1-rollout-x.jsonl.bak   the log, byte for byte
@@ -54,6 +55,9 @@ struct BackupEntry {
     /// The log next to which the file is; `None` if it is a log or a database.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     log: Option<String>,
+    /// True if the log got longer, and lost no secret: it is not put back, because what it got would be lost.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    got_longer: bool,
 }
 
 /// What a command does, or would do, with the backup.
@@ -105,13 +109,14 @@ impl BackupFolder {
         Ok(Self { dir, index: Mutex::new((index, 0)) })
     }
 
-    /// Copies a log into the folder, or a file next to the log `its_log`. `new` is its version without secrets.
-    /// When this returns, the copy is on the disk.
+    /// Copies a log into the folder, or a file next to the log `its_log`. `new` is its version without secrets,
+    /// or its longer one. When this returns, the copy is on the disk.
     pub(super) fn add(
         &self,
         log: &LogFile,
         new: &NamedTempFile,
         its_log: Option<&str>,
+        got_longer: bool,
     ) -> Result<(), ToolError> {
         let file = self.next_name(log.path());
         let copy = self.dir.join(&file);
@@ -125,6 +130,7 @@ impl BackupFolder {
                 scrubbed_hash: format_hash(hash_file(&mut new.reopen()?)?),
                 sessions: Vec::new(),
                 log: its_log.map(str::to_owned),
+                got_longer,
             })
         };
         write().map_err(|error| unwritable_backup(&copy, &error))
@@ -217,6 +223,7 @@ impl DatabaseBackup {
                 scrubbed_hash: format_hash(scrubbed_hash),
                 sessions: sessions.iter().map(|&session| session.to_owned()).collect(),
                 log: None,
+                got_longer: false,
             };
             self.copy.keep()?;
             folder.write_entry(&entry)
@@ -358,7 +365,7 @@ pub fn restore_backup(store: &Store, is_done: bool) -> Result<BackupData, ToolEr
     let open = OpenFiles::find();
     // The latest run first: a log that was replaced twice goes back step by step.
     for run in read_runs(store).into_iter().rev() {
-        for entry in run.entries {
+        for entry in run.entries.into_iter().filter(|entry| !entry.got_longer) {
             let copy = run.dir.join(&entry.file);
             let restore = || {
                 if !entry.sessions.is_empty() {

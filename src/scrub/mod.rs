@@ -234,7 +234,7 @@ pub fn scrub_logs(
             ready.extend(data.add_prepared(prepared, redactor));
         }
         for prepared in &ready {
-            backup.add(&prepared.file, &prepared.new, prepared.log.log.as_deref())?;
+            backup.add(&prepared.file, &prepared.new, prepared.log.log.as_deref(), false)?;
         }
         let logs = ready.iter().map(|one| one.log.log.as_ref().unwrap_or(&one.log.path));
         let paths: HashSet<&str> = logs.map(String::as_str).collect();
@@ -282,7 +282,7 @@ pub(crate) fn extend_log(
     new.write_all(&extended).map_err(unwritable)?;
     if !extended.starts_with(&before) {
         let backup = BackupFolder::create(store).map_err(|error| error.message)?;
-        backup.add(&file, &new, None).map_err(|error| error.message)?;
+        backup.add(&file, &new, None, true).map_err(|error| error.message)?;
     }
     // Copying took a while, in which an agent may have begun to write.
     file.replace(new, &OpenFiles::find())

@@ -1244,6 +1244,10 @@ fn a_log_that_is_one_document_gets_what_was_added_elsewhere() {
         backups.iter().any(|backup| fs::read(backup).is_ok_and(|copy| copy == before.as_bytes()))
     );
 
+    // It does not go back, because the prompt from there would be lost.
+    a.run(["secrets", "--restore-backup", "--yes"]).ok();
+    assert_eq!(a.read(&log), gemini_document(&home, &["Moor.", &said, "Sail."]));
+
     // Both continued.
     a.write(&log, gemini_document(&home, &["Moor.", &said, "Sail.", "Anchor."]));
     let longer = ["Moor.", &format!("Use {MASK}."), "Sail.", "Row.", "Row on."];
