@@ -278,7 +278,7 @@ MADE_OF = {
 
 # Agents of ccusage that are not compared, and why. One that is neither here nor above is a failure.
 OTHER_FILES = {
-    "codebuff": "`sessions` does not read its logs",
+    "codebuff": "ccusage takes counts of the run state, too, which no known version of Codebuff writes",
     "antigravity": "ccusage reads conversations/*.db, `sessions` the transcripts, which hold no tokens",
 }
 

@@ -65,8 +65,8 @@ NOT_CONVERTED = {
     "mimocode": "Harbor converts what `mimo run` prints; `sessions` reads the database, as for OpenCode",
     "atif": "Harbor writes trajectories; check_atif.py has it validate those that `sessions` writes",
     "broken, hostile": "damaged and hostile files, of no provider",
-    "aider, amp, chatgpt, claudeai, codebuddy, codewhale, commandcode, continue, crush, cursoride, droid, dsh, "
-    "forge, geminiapps, generic, gptme, iflow, kiro, piebald, poolside, qwenpaw, reasonix, vscode, vscopilot, warp, "
+    "aider, amp, chatgpt, claudeai, codebuddy, codebuff, codewhale, commandcode, continue, crush, cursoride, droid, "
+    "dsh, forge, geminiapps, generic, gptme, iflow, kiro, piebald, poolside, qwenpaw, reasonix, vscode, vscopilot, warp, "
     "zcode, zed": "Harbor has no converter",
 }
 

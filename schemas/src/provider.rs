@@ -97,6 +97,8 @@ closed_enum! {
         Reasonix = "reasonix",
         /// Piebald.
         Piebald = "piebald",
+        /// Codebuff, earlier Manicode, and Freebuff.
+        Codebuff = "codebuff",
         /// Any agent whose session was exported as a trajectory in the Agent Trajectory Interchange
         /// Format.
         Atif = "atif",
@@ -205,6 +207,7 @@ impl Provider {
             Self::QwenPaw => "QwenPaw",
             Self::Reasonix => "Reasonix",
             Self::Piebald => "Piebald",
+            Self::Codebuff => "Codebuff",
             Self::Atif => "ATIF trajectories",
             Self::Generic => "generic lines",
             Self::Cowork => "Claude Cowork",

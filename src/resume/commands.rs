@@ -173,6 +173,12 @@ pub(super) fn commands_of(agent: Provider) -> &'static AgentCommands {
             resume: Impossible("Piebald resumes chats only in its window"),
             start: StartWay::Impossible,
         },
+        // Verified: the source of Codebuff, `codebuff --continue ID` and `codebuff [PROMPT]`.
+        Provider::Codebuff => &AgentCommands {
+            program: "codebuff",
+            resume: ById(&["--continue"]),
+            start: WithPrompt(&[]),
+        },
         Provider::Cortex => &AgentCommands {
             program: "cortex",
             resume: Impossible(

@@ -15,6 +15,7 @@ mod claude;
 mod claudeai;
 mod cline;
 mod codebuddy;
+mod codebuff;
 mod codewhale;
 mod codex;
 mod commandcode;
@@ -119,6 +120,7 @@ pub static FORMATS: [LogFormat; Provider::ALL.len() - ALIASES.len()] = [
     antigravity::FORMAT,
     cursor::FORMAT,
     opencode::FORMAT,
+    codebuff::FORMAT,
     cline::FORMAT,
     kiro::FORMAT,
     amp::FORMAT,

@@ -291,6 +291,17 @@ impl Stream {
         self.agent = agent.map(|id| truncate_name(id).to_owned());
     }
 
+    /// Marks the events that follow as written by this agent inside the log, or by the main one.
+    pub(crate) fn set_agent(&mut self, agent: Option<&str>) {
+        match agent {
+            Some(_) => self.set_sidechain(agent),
+            None => {
+                self.is_sidechain = false;
+                self.agent = None;
+            }
+        }
+    }
+
     /// Begins a turn with a real prompt: the events that follow belong to it.
     pub fn begin_turn(&mut self) {
         let parent = self.parent.take();

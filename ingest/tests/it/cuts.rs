@@ -86,6 +86,7 @@ fn companions_of(log: &str) -> Vec<String> {
         format!("{folder}/summary.json"),
         format!("{log}.meta"),
         format!("{folder}/meta.json"),
+        format!("{folder}/run-state.json"),
         format!("{session}/state.json"),
         "kimi/kimi.json".to_owned(),
     ];

@@ -48,6 +48,7 @@ const NOT_COUNTED: &[(&str, &str)] = &[
     ("claude .toolUseResult.type", COPY),
     ("cline [].type", "the field of this name tells"),
     ("codebuddy .providerData.toolResult.renderer.type", DETAIL),
+    ("codebuff [].blocks[].outputRaw[].type", DETAIL),
     ("codewhale .messages[].content[].caller.type", DETAIL),
     ("codex .payload.changes./home/mira/code/harbor/src/retry.rs.type", DETAIL),
     ("codex .payload.item.changes./home/mira/code/harbor/src/metrics.rs.type", DETAIL),
