@@ -2,7 +2,6 @@
 
 use schemas::EventType;
 
-use super::append_image;
 use crate::provider::shared::arguments::Arguments;
 use crate::provider::shared::drift;
 use crate::stream::Stream;
@@ -132,4 +131,8 @@ impl ResponseDecoder {
             out.push_notice(status, name, Some(true));
         }
     }
+}
+
+pub(super) fn append_image(block: Value<'_>, text: &mut String) {
+    render::append_binary_summary(block.text("mediaType"), block.text("image"), text);
 }

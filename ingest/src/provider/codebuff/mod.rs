@@ -17,7 +17,7 @@ use schemas::{Provider, Usage};
 use serde_json::Value as Json;
 use xxhash_rust::xxh3::xxh3_64;
 
-use self::blocks::ResponseDecoder;
+use self::blocks::{ResponseDecoder, append_image};
 use crate::provider::format::{
     AgentFolders, LogFormat, LogHead, LogReader, Quirks, RecordOutcome, RecordTally, SessionClaim,
 };
@@ -157,10 +157,6 @@ fn append_blocks(message: Value<'_>, text: &mut String) {
             _ => text.push_str(block.text("content").unwrap_or("")),
         }
     }
-}
-
-fn append_image(block: Value<'_>, text: &mut String) {
-    render::append_binary_summary(block.text("mediaType"), block.text("image"), text);
 }
 
 /// Pushes what the user typed, with what was pasted and the names of what was attached.
