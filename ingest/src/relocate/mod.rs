@@ -7,7 +7,7 @@
 //! ```
 //!
 //! All other bytes stay: what was said, and what the agent sends back to its service. A session in a database
-//! moves as the document of its rows; see [`rows`].
+//! moves as the document of its rows.
 
 mod fields;
 mod folders;
