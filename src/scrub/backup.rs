@@ -55,9 +55,9 @@ struct BackupEntry {
     /// The log next to which the file is; `None` if it is a log or a database.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     log: Option<String>,
-    /// True if the log got longer, and lost no secret: it is not put back, because what it got would be lost.
+    /// True if `resume` extended the log. The copy is not put back, because the extension would be lost.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    got_longer: bool,
+    is_extended: bool,
 }
 
 /// What a command does, or would do, with the backup.
@@ -116,7 +116,7 @@ impl BackupFolder {
         log: &LogFile,
         new: &NamedTempFile,
         its_log: Option<&str>,
-        got_longer: bool,
+        is_extended: bool,
     ) -> Result<(), ToolError> {
         let file = self.next_name(log.path());
         let copy = self.dir.join(&file);
@@ -130,7 +130,7 @@ impl BackupFolder {
                 scrubbed_hash: format_hash(hash_file(&mut new.reopen()?)?),
                 sessions: Vec::new(),
                 log: its_log.map(str::to_owned),
-                got_longer,
+                is_extended,
             })
         };
         write().map_err(|error| unwritable_backup(&copy, &error))
@@ -223,7 +223,7 @@ impl DatabaseBackup {
                 scrubbed_hash: format_hash(scrubbed_hash),
                 sessions: sessions.iter().map(|&session| session.to_owned()).collect(),
                 log: None,
-                got_longer: false,
+                is_extended: false,
             };
             self.copy.keep()?;
             folder.write_entry(&entry)
@@ -365,7 +365,7 @@ pub fn restore_backup(store: &Store, is_done: bool) -> Result<BackupData, ToolEr
     let open = OpenFiles::find();
     // The latest run first: a log that was replaced twice goes back step by step.
     for run in read_runs(store).into_iter().rev() {
-        for entry in run.entries.into_iter().filter(|entry| !entry.got_longer) {
+        for entry in run.entries.into_iter().filter(|entry| !entry.is_extended) {
             let copy = run.dir.join(&entry.file);
             let restore = || {
                 if !entry.sessions.is_empty() {

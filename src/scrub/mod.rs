@@ -1,6 +1,6 @@
-//! Replaces the secrets in the agents' own logs and databases, after a backup of each, and appends to a log what another
-//! machine has more of it. A kill at any time leaves the old log or the new one. Nothing else of this program
-//! changes the agents' logs, except that a backup is put back.
+//! Replaces the secrets in the agents' own logs and databases, after a backup of each, and extends a log by the
+//! records that another machine added to it. A kill at any time leaves the old log or the new one. Nothing else
+//! in this program changes the agents' logs, except that a backup is put back.
 
 mod backup;
 mod database;

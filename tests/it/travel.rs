@@ -1260,7 +1260,7 @@ fn a_log_that_is_one_document_gets_what_was_added_elsewhere() {
     assert_eq!(a.read(&log), before);
 }
 
-/// The tables of OpenCode, as far as these tests need them.
+/// The tables of OpenCode that these tests need.
 const OPENCODE: &str =
     "CREATE TABLE project (id TEXT PRIMARY KEY, worktree TEXT NOT NULL, vcs TEXT,
         commands TEXT, sandboxes TEXT NOT NULL);

@@ -294,8 +294,8 @@ pub fn alias_of(provider: Provider) -> Option<&'static AgentAlias> {
 /// The folders and databases to which variables move the logs of agents in this process.
 static MOVED: OnceLock<Vec<(PathBuf, &AgentAlias)>> = OnceLock::new();
 
-/// Has the logs in moved folders known as those of their agents from now on: the names of such folders
-/// do not tell. `real_path` returns the path by which logs are known. Only the first call counts.
+/// Registers the folders and databases to which variables move the logs of agents, because their names do
+/// not show the agent. `real_path` returns the path by which logs are known. Later calls have no effect.
 pub fn name_moved_folders(places: &AgentFolders<'_>, real_path: fn(PathBuf) -> PathBuf) {
     MOVED.get_or_init(|| {
         let mut moved = Vec::new();

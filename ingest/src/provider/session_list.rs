@@ -14,8 +14,8 @@ use serde_json::{Value as Json, json};
 
 use super::continuedev;
 
-/// Returns the list in which an agent looks for the log of a session. `None` if it finds sessions by their
-/// files, as far as it is known.
+/// Returns the list in which an agent looks for the log of a session. `None` if no such list of it
+/// is known.
 pub fn session_list_of(provider: Provider, log: &Path) -> Option<PathBuf> {
     (provider == Provider::Continue).then(|| log.with_file_name(continuedev::INDEX))
 }

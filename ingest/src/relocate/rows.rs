@@ -1,8 +1,8 @@
-//! Moves the rows of a session in the database of its agent to the database of another machine: which of
-//! them travel, and the cells that name the folder.
+//! Moves the rows of a session from its agent's database to that of another machine: selects the rows that
+//! travel, and rewrites the cells that name the folder.
 //!
-//! A row comes from a machine that may be another user's. So the tables and the columns that travel are
-//! listed: none that grants a permission, names a command or belongs to another session.
+//! The other machine may belong to another user. So the tables and columns that travel are listed: none
+//! grants a permission, names a command or belongs to another session.
 
 use std::path::{Path, PathBuf};
 
@@ -111,7 +111,8 @@ pub(super) fn below_database(
     is_own.then(|| format!("{name}#{id}"))
 }
 
-/// Returns the databases of an agent, of which `name` is the usual one.
+/// Returns the databases of an agent that exist: those called `name` in its folders, and those it names
+/// otherwise.
 fn find_databases(provider: Provider, name: &str, folders: &AgentFolders<'_>) -> Vec<PathBuf> {
     let Some((assembly, _)) = row_assembly(provider) else { return Vec::new() };
     let roots = log_folders(provider, folders).into_iter();

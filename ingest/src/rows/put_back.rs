@@ -23,12 +23,12 @@ const RECORD_COLUMN: &str = "id";
 /// Maximum wait for a lock that another process holds.
 const MAX_LOCK_WAIT: Duration = Duration::from_millis(500);
 
-/// What becomes of a session that the database has.
+/// Which rows of a session are put back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PutBack {
-    /// It stays as it is, which is an error.
+    /// All rows of a session that the database lacks. If the database has it, that is an error.
     Missing,
-    /// It gets the rows that it lacks, if it has no records that the document lacks.
+    /// The rows that the session lacks in the database, unless it has a record that the document lacks.
     Longer,
 }
 
@@ -118,7 +118,7 @@ pub fn put_back_rows(
     })
 }
 
-/// Fails if a session in the database has a record that the document lacks: the two parted.
+/// Returns an error if a session in the database has a record that the document lacks: both were continued.
 fn check_beginning(
     found: &[FoundTable],
     tables: &RowTables,

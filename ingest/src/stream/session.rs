@@ -14,8 +14,7 @@ use super::log_folder::find_log_folder;
 use super::repository::{self, Repository};
 use crate::redact::{MaskedColumns, mask_text};
 use crate::text::names::truncate_name;
-use crate::text::render;
-use crate::text::render::shorten_notification;
+use crate::text::render::{self, shorten_notification};
 use crate::text::sanitize::clean;
 
 /// Maximum number of characters of a title; longer titles are cut.

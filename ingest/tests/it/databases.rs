@@ -479,7 +479,7 @@ fn a_session_whose_id_has_a_number_sign_is_read() {
     }
 }
 
-/// The texts of Piebald are in tables of nodes. The table of their kinds only tells what is reasoning;
+/// The texts of Piebald are in tables of nodes. The table of their kinds only separates reasoning from messages;
 /// without the tables of nodes, the messages that have lost their texts are counted.
 #[test]
 fn texts_of_piebald_are_read_without_the_table_of_their_kinds() {

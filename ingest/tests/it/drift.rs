@@ -23,7 +23,7 @@ const DATA: &[&str] = &["action", "arguments", "input", "output", "result", "sou
 const COPY: &str = "another record or file says the same, and is read";
 const DETAIL: &str = "it is a fact about a known record, which keeps its events";
 const HEADER: &str = "it is configuration of the agent or of its client";
-const WRAPPED: &str = "the record around it tells what it is";
+const WRAPPED: &str = "the type of the record around it decides";
 
 /// The types that need not be counted, by the sample and the place in it, with the reason.
 const NOT_COUNTED: &[(&str, &str)] = &[
@@ -208,7 +208,7 @@ fn change_json(file: &Path, check: &mut dyn FnMut(&TypePlace)) {
     }
     for place in &places {
         let mut changed = values.clone();
-        // The last one, because the first records tell whose log it is.
+        // The last one, because the first records show which agent wrote the log.
         assert!(changed.iter_mut().rev().any(|value| replace_type(value, "", place)));
         let lines: Vec<String> = changed.iter().map(Json::to_string).collect();
         fs::write(file, lines.join("\n") + end).expect("writes");

@@ -426,7 +426,7 @@ fn a_log_of_compressed_frames_grows_and_its_earlier_version_is_no_second_session
     fs::write(&log, [&bytes, &last[..last.len() / 2]].concat()).expect("writes");
     memory.ingest(dir.path());
     assert_eq!(prompts(&memory), ["one"]);
-    // So does one of which only the end is missing, except for what its whole blocks say.
+    // So does a frame that lacks only its end, except for the events in its whole blocks.
     let noise: String =
         (0..40_000_u32).map(|n| format!("{:x}", n.wrapping_mul(2_654_435_761))).collect();
     let many = [prompt(1, "two"), prompt(2, &noise), prompt(3, "four")].concat();

@@ -173,7 +173,7 @@ fn text_author<'a>(origin: Option<Value<'a>>, text: &str) -> TextAuthor<'a> {
     }
 }
 
-/// Counts an origin of which it is not known whether the user typed the text.
+/// Counts an unknown origin of a text, which the user may have typed or not.
 fn count_unknown_origin(origin: Option<Value<'_>>, out: &mut Stream) {
     if let Some(kind) = origin.and_then(|origin| origin.text("kind"))
         && !KNOWN_ORIGINS.contains(&kind)
