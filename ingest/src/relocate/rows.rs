@@ -11,6 +11,7 @@ use schemas::Provider;
 use super::fields::{FieldForm, FolderField, field, rewrite_record};
 use super::folders::FolderMove;
 use crate::provider::format::AgentFolders;
+use crate::provider::shared::database::tables::{session_path, split_session_path};
 use crate::provider::{base_of, format_of, log_folders};
 use crate::rows::{RowDocument, find_session};
 use crate::source::assembly::{Assembly, RowTables};
@@ -86,10 +87,11 @@ fn row_assembly(provider: Provider) -> Option<(&'static Assembly, &'static RowTa
 
 /// Splits the place of a session that travels as rows into the name of its database and its id. `None` if its
 /// place is that of a file.
-fn split_place(provider: Provider, below: &str) -> Option<(&str, &str)> {
+fn split_place(provider: Provider, below: &str) -> Option<(String, String)> {
     travel_of(provider)?;
-    let (database, id) = below.split_once('#')?;
-    (!database.contains('/') && !id.is_empty()).then_some((database, id))
+    let (database, id) = split_session_path(Path::new(below))?;
+    let name = database.to_str()?;
+    (!name.contains('/') && !id.is_empty()).then(|| (name.to_owned(), id))
 }
 
 /// Returns whether a session at a place travels as rows of a database, not as a file.
@@ -108,7 +110,7 @@ pub(super) fn below_database(
     let (_, database, id) = find_session(key.to_str()?)?;
     let name = database.file_name()?.to_str()?;
     let is_own = find_databases(provider, name, folders).contains(&database);
-    is_own.then(|| format!("{name}#{id}"))
+    is_own.then(|| session_path(Path::new(name), &id).to_string_lossy().into_owned())
 }
 
 /// Returns the databases of an agent that exist: those called `name` in its folders, and those it names
@@ -128,21 +130,13 @@ pub(super) fn place_rows(
     folders: &AgentFolders<'_>,
 ) -> Option<Result<PathBuf, String>> {
     let (name, id) = split_place(provider, below)?;
-    let databases = find_databases(provider, name, folders);
-    let has_name = |path: &&PathBuf| path.file_name().is_some_and(|found| found == name);
+    let databases = find_databases(provider, &name, folders);
+    let has_name = |path: &&PathBuf| path.file_name().is_some_and(|found| found == name.as_str());
     let database = databases.iter().find(has_name).or(databases.first());
     let agent = row_assembly(provider).map_or("its agent", |(_, tables)| tables.agent);
     let missing =
         || format!("{agent} has no database here. Start it once, which creates it, and end it");
-    Some(
-        database
-            .map(|database| {
-                let mut path = database.clone().into_os_string();
-                path.push(format!("#{id}"));
-                PathBuf::from(path)
-            })
-            .ok_or_else(missing),
-    )
+    Some(database.map(|database| session_path(database, &id)).ok_or_else(missing))
 }
 
 /// Returns the rows of the session at `below` that travel, in the document of its rows. `folders` moves the cells
@@ -164,7 +158,7 @@ pub fn select_travelling_rows(
     };
     let invalid = |error: serde_json::Error| format!("its rows are not valid: {error}");
     let mut document: RowDocument = serde_json::from_slice(document).map_err(invalid)?;
-    document.keep_rows_of(tables, id, travel.shared_columns, &|table| {
+    document.keep_rows_of(tables, &id, travel.shared_columns, &|table| {
         travel.tables.iter().find(|(name, _)| *name == table).map(|(_, left)| *left)
     })?;
     if let Some(folders) = folders {
@@ -234,9 +228,12 @@ mod tests {
             (Provider::OpenCode, "x/opencode.db#ses_1", false),
             (Provider::OpenCode, "opencode.db", false),
             (Provider::OpenCode, "opencode.db#", false),
+            (Provider::OpenCode, "opencode.db#a%23b", true),
             (Provider::Claude, "opencode.db#ses_1", false),
         ] {
             assert_eq!(is_place_of_rows(provider, below), wanted, "{below}");
         }
+        let place = split_place(Provider::OpenCode, "opencode.db#a%23b%25");
+        assert_eq!(place, Some(("opencode.db".to_owned(), "a#b%".to_owned())));
     }
 }
